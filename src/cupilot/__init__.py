@@ -1,0 +1,1 @@
+"""cuPilot: evolves faster kernels for PyTorch references, and proves them."""

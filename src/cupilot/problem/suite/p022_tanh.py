@@ -1,0 +1,19 @@
+"""Hyperbolic tangent of every element."""
+
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(x)
+
+
+def get_inputs(rows: int = 40, columns: int = 131072) -> list[torch.Tensor]:
+    return [torch.randn(rows, columns)]
+
+
+def get_init_inputs() -> list[object]:
+    return []
+
+
+SIZES = {"paper": {"rows": 4096, "columns": 393216}}

@@ -1,0 +1,19 @@
+"""Position of the minimum over the middle dimension."""
+
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.argmin(x, dim=1)
+
+
+def get_inputs(batch: int = 6, rows: int = 400, columns: int = 1023) -> list[torch.Tensor]:
+    return [torch.randn(batch, rows, columns)]
+
+
+def get_init_inputs() -> list[object]:
+    return []
+
+
+SIZES = {"paper": {"batch": 128, "rows": 4096, "columns": 4095}}

@@ -1,0 +1,26 @@
+"""Convolution of a flat volume with a cubic window."""
+
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv3d(in_channels, out_channels, 3, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.conv(x)
+        return y
+
+
+def get_inputs(
+    batch: int = 2, in_channels: int = 3, height: int = 62, width: int = 66, depth: int = 10
+) -> list[torch.Tensor]:
+    return [torch.randn(batch, in_channels, height, width, depth)]
+
+
+def get_init_inputs(in_channels: int = 3, out_channels: int = 64) -> list[int]:
+    return [in_channels, out_channels]
+
+
+SIZES = {"paper": {"batch": 16, "height": 256, "width": 256, "depth": 10}}

@@ -1,0 +1,24 @@
+"""Convolution of a square image with a square window."""
+
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv2d(in_channels, out_channels, 3, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.conv(x)
+        return y
+
+
+def get_inputs(batch: int = 2, in_channels: int = 16, size: int = 100) -> list[torch.Tensor]:
+    return [torch.randn(batch, in_channels, size, size)]
+
+
+def get_init_inputs(in_channels: int = 16, out_channels: int = 128) -> list[int]:
+    return [in_channels, out_channels]
+
+
+SIZES = {"paper": {"batch": 16, "size": 1024}}

@@ -1,0 +1,24 @@
+"""Transposed convolution of a sequence."""
+
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.conv = torch.nn.ConvTranspose1d(in_channels, out_channels, 3, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.conv(x)
+        return y
+
+
+def get_inputs(batch: int = 3, in_channels: int = 128, length: int = 2600) -> list[torch.Tensor]:
+    return [torch.randn(batch, in_channels, length)]
+
+
+def get_init_inputs(in_channels: int = 128, out_channels: int = 128) -> list[int]:
+    return [in_channels, out_channels]
+
+
+SIZES = {"paper": {"batch": 64, "length": 65536}}

@@ -1,0 +1,26 @@
+"""Convolution of a volume with a 3x5x7 window."""
+
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv3d(in_channels, out_channels, (3, 5, 7), bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.conv(x)
+        return y
+
+
+def get_inputs(
+    batch: int = 2, in_channels: int = 3, depth: int = 10, height: int = 36, width: int = 40
+) -> list[torch.Tensor]:
+    return [torch.randn(batch, in_channels, depth, height, width)]
+
+
+def get_init_inputs(in_channels: int = 3, out_channels: int = 64) -> list[int]:
+    return [in_channels, out_channels]
+
+
+SIZES = {"paper": {"batch": 8, "depth": 16, "height": 128, "width": 128}}

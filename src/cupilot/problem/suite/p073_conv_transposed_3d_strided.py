@@ -1,0 +1,26 @@
+"""Strided, padded transposed convolution of a volume with a cubic window."""
+
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.conv = torch.nn.ConvTranspose3d(in_channels, out_channels, 3, stride=2, padding=1, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.conv(x)
+        return y
+
+
+def get_inputs(
+    batch: int = 2, in_channels: int = 32, depth: int = 8, height: int = 16, width: int = 30
+) -> list[torch.Tensor]:
+    return [torch.randn(batch, in_channels, depth, height, width)]
+
+
+def get_init_inputs(in_channels: int = 32, out_channels: int = 32) -> list[int]:
+    return [in_channels, out_channels]
+
+
+SIZES = {"paper": {"batch": 4, "depth": 32, "height": 64, "width": 128}}

@@ -1,0 +1,26 @@
+"""Padded, dilated convolution of a square image with a 5x9 window."""
+
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv2d(
+            in_channels, out_channels, (5, 9), padding=(2, 4), dilation=(2, 3), bias=False
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.conv(x)
+        return y
+
+
+def get_inputs(batch: int = 2, in_channels: int = 32, size: int = 54) -> list[torch.Tensor]:
+    return [torch.randn(batch, in_channels, size, size)]
+
+
+def get_init_inputs(in_channels: int = 32, out_channels: int = 64) -> list[int]:
+    return [in_channels, out_channels]
+
+
+SIZES = {"paper": {"batch": 8, "size": 512}}

@@ -1,0 +1,19 @@
+"""Running sum along rows."""
+
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cumsum(x, dim=1)
+
+
+def get_inputs(rows: int = 160, columns: int = 32768) -> list[torch.Tensor]:
+    return [torch.randn(rows, columns)]
+
+
+def get_init_inputs() -> list[object]:
+    return []
+
+
+SIZES = {"paper": {"rows": 32768, "columns": 32768}}

@@ -1,0 +1,265 @@
+"""A user's module as a function of named tensors, at any shapes and any floating precision.
+
+Knows how to build the module and its inputs, how to call it with given inputs and weights, and how to do
+both without memory: under torch's fake tensors, which have shapes and types but no data. Does not know
+what the module computes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.overrides import TorchFunctionMode
+
+from cupilot.errors import ProblemError
+from cupilot.kernel.expressions import RESERVED
+from cupilot.problem.binding import Binding, bind, flatten_outputs
+from cupilot.problem.dtypes import dtype_of, torch_dtype
+from cupilot.problem.modest import modest_memory
+from cupilot.problem.precision import Precision
+from cupilot.problem.state import adopt_plain_tensors, module_scalars, state_tensors
+from cupilot.problem.usercode import guarded, seeded
+from cupilot.types import Role, Scalar, Signature, TensorSpec
+
+Shapes = Mapping[str, tuple[int, ...]]
+Arguments = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """The user's code and what one look at it without data has told."""
+
+    make_model: Callable[[], nn.Module]
+    make_inputs: Callable[..., Any]  # takes the `arguments` of a case
+    path: Path | None
+    precision: Precision | None  # as declared
+    skeleton: nn.Module  # the module without data; every tensor in it is replaced in each call
+    binding: Binding
+    inputs: tuple[TensorSpec, ...]
+    state: tuple[TensorSpec, ...]
+    state_paths: Mapping[str, str]  # the module's dotted name by the kernel file's name
+    scalars: Mapping[str, Scalar]
+    uses_values: bool  # shapes cannot be learned without data: the code looks at values
+
+    def call(self, tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """The module applied to these inputs and weights as they are (it may change buffers among them)."""
+        state = {path: tensors[name] for name, path in self.state_paths.items()}
+        arguments = self.binding.rebuild(tensors)
+        with torch.no_grad(), guarded(self.path, "forward"), sdpa_kernel(SDPBackend.MATH):
+            return flatten_outputs(torch.func.functional_call(self.skeleton, state, arguments))
+
+    def reference(self, tensors: Mapping[str, torch.Tensor], dtype: torch.dtype) -> tuple[torch.Tensor, ...]:
+        """The outputs when every floating tensor, also those made on the way, has type `dtype`."""
+        clones = {
+            name: tensor.detach().to(dtype if tensor.is_floating_point() else tensor.dtype, copy=True)
+            for name, tensor in tensors.items()
+        }
+        with computing_in(dtype):
+            outputs = self.call(clones)
+        return tuple(tensor.detach().contiguous() for tensor in outputs.values())
+
+    def stored(self, tensor: torch.Tensor) -> torch.Tensor:
+        """As a kernel finds it: dense, without gradient, floating types as declared."""
+        tensor = tensor.detach()
+        if self.precision is not None and tensor.is_floating_point():
+            tensor = tensor.to(torch_dtype(self.precision.storage))
+        return tensor.contiguous()
+
+    def draw_inputs(self, arguments: Arguments, seed: int) -> dict[str, torch.Tensor]:
+        with guarded(self.path, "get_inputs"), seeded(seed):
+            values = _as_arguments(self.make_inputs(*arguments))
+        _, tensors = bind(self.skeleton.forward, values)
+        return {name: self.stored(tensor) for name, tensor in tensors.items()}
+
+    def draw_state(self, seed: int) -> dict[str, torch.Tensor]:
+        with seeded(seed):
+            module = build_model(self.make_model, self.path)
+        return {name: self.stored(tensor.clone()) for name, (_, _, tensor) in state_tensors(module).items()}
+
+    def signature(self, shapes: Shapes | None = None) -> Signature:
+        """What a kernel sees when the inputs have these shapes; raises when the module rejects them."""
+        inputs = self.inputs if shapes is None else tuple(_reshaped(spec, shapes) for spec in self.inputs)
+        specs = (*inputs, *self.state)
+        with self.blank(specs) as tensors:
+            outputs = self.call(tensors)
+        found = []
+        for name, tensor in outputs.items():
+            found.append(TensorSpec(name, tuple(tensor.shape), self._output_dtype(tensor, name), Role.OUTPUT))
+        _refuse_collisions(specs, self.scalars, found)
+        return Signature(specs, self.scalars, tuple(found))
+
+    @contextlib.contextmanager
+    def blank(self, specs: Sequence[TensorSpec]) -> Iterator[dict[str, torch.Tensor]]:
+        """Tensors without data to look at the module with; small real ones when the code looks at values."""
+        if self.uses_values:
+            with modest_memory():
+                yield {spec.name: torch.ones(spec.shape, dtype=torch_dtype(spec.dtype)) for spec in specs}
+        else:
+            with self._fake_mode:
+                yield {spec.name: torch.empty(spec.shape, dtype=torch_dtype(spec.dtype)) for spec in specs}
+
+    @cached_property
+    def _fake_mode(self) -> FakeTensorMode:
+        return FakeTensorMode(allow_non_fake_inputs=True)
+
+    def _output_dtype(self, tensor: torch.Tensor, name: str) -> Any:
+        dtype = dtype_of(tensor, f"output {name}")
+        # A module may upcast on the way; the declared storage holds for what it returns.
+        if self.precision is not None and dtype.is_floating:
+            return self.precision.storage
+        return dtype
+
+
+def build_program(
+    make_model: Callable[[], nn.Module],
+    make_inputs: Callable[..., Any],
+    arguments: Arguments,
+    path: Path | None,
+    precision: Precision | None,
+) -> Program:
+    """Look at the module and its inputs once, without data when the user's code allows it."""
+    parts = (make_model, make_inputs, arguments, path, precision)
+    try:
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            program = _build(*parts, uses_values=False)
+        program.signature()
+    except ProblemError as without_data:
+        # The code may look at values or hand tensors to numpy; real tensors, if they are small, tell.
+        try:
+            with modest_memory():
+                program = _build(*parts, uses_values=True)
+                program.signature()
+        except MemoryError as error:
+            raise ProblemError(
+                f"{without_data.message} (seen without data; with data {error})",
+                hint="use torch operations alone in get_inputs, Model and forward, no numpy and no .item(): "
+                "then a large problem can be looked at without its memory",
+            ) from None
+    return program
+
+
+def _build(
+    make_model: Callable[[], nn.Module],
+    make_inputs: Callable[..., Any],
+    arguments: Arguments,
+    path: Path | None,
+    precision: Precision | None,
+    *,
+    uses_values: bool,
+) -> Program:
+    with seeded(0):
+        module = build_model(make_model, path)
+    with guarded(path, "get_inputs"), seeded(0):
+        values = _as_arguments(make_inputs(*arguments))
+    binding, tensors = bind(module.forward, values)
+    state = state_tensors(module)
+    return Program(
+        make_model,
+        make_inputs,
+        path,
+        precision,
+        module,
+        binding,
+        tuple(_spec(name, tensor, Role.INPUT, precision) for name, tensor in tensors.items()),
+        tuple(_spec(name, tensor, role, precision) for name, (_, role, tensor) in state.items()),
+        {name: dotted for name, (dotted, _, _) in state.items()},
+        {**binding.scalars, **module_scalars(module)},
+        uses_values,
+    )
+
+
+def build_model(make_model: Callable[[], nn.Module], path: Path | None) -> nn.Module:
+    with guarded(path, "building Model"):
+        module = make_model()
+    if not isinstance(module, nn.Module):
+        raise ProblemError(
+            f"{path}: Model is not a torch.nn.Module", hint="derive Model from torch.nn.Module"
+        )
+    adopt_plain_tensors(module)
+    return module
+
+
+@contextlib.contextmanager
+def computing_in(dtype: torch.dtype) -> Iterator[None]:
+    """New floating tensors get `dtype`, and casts to another floating type go to `dtype` instead.
+
+    `x.float()` inside a module means "wide enough"; in an fp64 reference it would be a rounding.
+    """
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        with _Casts(dtype):
+            yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+class _Casts(TorchFunctionMode):
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self._dtype = dtype
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        if func in _FLOAT_CASTS:
+            return args[0].to(self._dtype)
+        args = tuple(self._cast(value) for value in args)
+        return func(*args, **{key: self._cast(value) for key, value in (kwargs or {}).items()})
+
+    def _cast(self, value: Any) -> Any:
+        return self._dtype if isinstance(value, torch.dtype) and value.is_floating_point else value
+
+
+_FLOAT_CASTS = frozenset({torch.Tensor.float, torch.Tensor.double, torch.Tensor.half, torch.Tensor.bfloat16})
+
+
+def _as_arguments(values: Any) -> list[Any]:
+    if isinstance(values, torch.Tensor):
+        return [values]
+    if not isinstance(values, list | tuple):
+        raise ProblemError(
+            f"get_inputs returns a {type(values).__name__}",
+            hint="return a list with the arguments of forward",
+        )
+    return list(values)
+
+
+def _spec(name: str, tensor: torch.Tensor, role: Role, precision: Precision | None) -> TensorSpec:
+    dtype = dtype_of(tensor, f"{role} {name}")
+    if precision is not None and dtype.is_floating:
+        dtype = precision.storage
+    return TensorSpec(name, tuple(tensor.shape), dtype, role)
+
+
+def _reshaped(spec: TensorSpec, shapes: Shapes) -> TensorSpec:
+    return TensorSpec(spec.name, tuple(shapes.get(spec.name, spec.shape)), spec.dtype, spec.role)
+
+
+def _refuse_collisions(
+    specs: Sequence[TensorSpec], scalars: Mapping[str, Scalar], outputs: list[TensorSpec]
+) -> None:
+    """Every name a kernel file may use must mean one thing."""
+    seen: dict[str, str] = dict.fromkeys(scalars, "number")
+    for spec in (*specs, *outputs):
+        if spec.name in seen:
+            raise ProblemError(
+                f"{seen[spec.name]} and {spec.role} are both called {spec.name} in a kernel file",
+                hint="rename the argument of forward, or the attribute of Model",
+            )
+        if spec.name in RESERVED or not spec.name.isidentifier():
+            raise ProblemError(
+                f"{spec.role} {spec.name} cannot be named in a kernel file: "
+                + ("the word belongs to its language" if spec.name in RESERVED else "not an identifier"),
+                hint="rename the argument of forward, or the attribute of Model",
+            )
+        seen[spec.name] = str(spec.role)

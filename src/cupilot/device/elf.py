@@ -1,0 +1,143 @@
+"""Reads 64-bit little-endian ELF libraries as data: segments, sections, symbols. Never maps or runs them.
+
+The file comes from an untrusted source: everything out of range is `ElfError`, nothing else can happen.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+PT_LOAD, PT_TLS, PT_GNU_STACK, PT_GNU_RELRO = 1, 7, 0x6474E551, 0x6474E552
+PF_X, PF_W = 1, 2
+SHT_SYMTAB, SHT_RELA, SHT_DYNAMIC, SHT_NOBITS, SHT_REL, SHT_DYNSYM = 2, 4, 6, 8, 9, 11
+SHF_WRITE, SHF_EXECINSTR, SHF_TLS = 1, 4, 0x400
+STT_OBJECT, STT_FUNC, STT_TLS, STT_GNU_IFUNC = 1, 2, 6, 10
+_MAX_ENTRIES = 100_000
+
+
+class ElfError(Exception):
+    """Not an ELF library we can read."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    type: int
+    flags: int
+    offset: int
+    address: int
+    file_bytes: int
+    memory_bytes: int
+
+
+@dataclass(frozen=True)
+class Section:
+    name: str
+    type: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    entry_bytes: int
+
+
+@dataclass(frozen=True)
+class Symbol:
+    name: str
+    type: int
+    is_defined: bool
+    is_weak: bool
+    address: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Elf:
+    data: bytes
+    segments: tuple[Segment, ...]
+    sections: tuple[Section, ...]
+
+    def symbols(self, table: int) -> tuple[Symbol, ...]:
+        """The dynamic symbols (SHT_DYNSYM) or all of them (SHT_SYMTAB)."""
+        return tuple(s for section in self.sections if section.type == table for s in self._symbols(section))
+
+    def _symbols(self, section: Section) -> list[Symbol]:
+        if not 0 <= section.link < len(self.sections):
+            raise ElfError("a symbol table names no string table")
+        names = self.contents(self.sections[section.link])
+        found = []
+        for name, info, _, index, address, size in _table(self.contents(section), "<IBBHQQ"):
+            found.append(Symbol(_text(names, name), info & 15, index != 0, info >> 4 == 2, address, size))
+        return found
+
+    def dynamic(self) -> list[tuple[int, int]]:
+        """Tags and values of the dynamic section."""
+        entries: list[tuple[int, int]] = []
+        for section in self.sections:
+            if section.type == SHT_DYNAMIC:
+                entries += [(tag, value) for tag, value in _table(self.contents(section), "<QQ")]
+        return entries
+
+    def relocation_types(self) -> set[int]:
+        found: set[int] = set()
+        for section in self.sections:
+            if section.type == SHT_RELA:
+                found.update(info & 0xFFFFFFFF for _, info, _ in _table(self.contents(section), "<QQq"))
+        return found
+
+    def contents(self, section: Section) -> bytes:
+        if section.type == SHT_NOBITS:
+            return b""
+        return _slice(self.data, section.offset, section.size)
+
+    def at(self, address: int, size: int) -> bytes:
+        """Constant data at an address, as the loader would map it: from a segment that is never writable."""
+        for s in self.segments:
+            inside = s.address <= address and address + size <= s.address + s.file_bytes
+            if s.type == PT_LOAD and not s.flags & PF_W and inside:
+                return _slice(self.data, s.offset + address - s.address, size)
+        raise ElfError("an address lies in no read-only segment")
+
+
+def read_elf(data: bytes) -> Elf:
+    header = _slice(data, 0, 64)
+    if header[:7] != b"\x7fELF\x02\x01\x01":
+        raise ElfError("not a 64-bit little-endian ELF file")
+    (ph_offset, sh_offset) = struct.unpack_from("<QQ", header, 32)
+    ph_size, ph_count, sh_size, sh_count, names_index = struct.unpack_from("<HHHHH", header, 54)
+    if ph_size != 56 or sh_size != 64 or names_index >= sh_count:
+        raise ElfError("unusual header sizes")
+    segments = tuple(
+        Segment(kind, flags, offset, address, file_bytes, memory_bytes)
+        for kind, flags, offset, address, _, file_bytes, memory_bytes, _ in _table(
+            _slice(data, ph_offset, ph_size * ph_count), "<IIQQQQQQ"
+        )
+    )
+    raw = _table(_slice(data, sh_offset, sh_size * sh_count), "<IIQQQQIIQQ")
+    names = _slice(data, raw[names_index][4], raw[names_index][5])
+    sections = tuple(
+        Section(_text(names, name), kind, flags, address, offset, size, link, entry)
+        for name, kind, flags, address, offset, size, link, _, _, entry in raw
+    )
+    return Elf(data, segments, sections)
+
+
+def _slice(data: bytes, offset: int, size: int) -> bytes:
+    if offset < 0 or size < 0 or offset + size > len(data):
+        raise ElfError("a table lies outside the file")
+    return data[offset : offset + size]
+
+
+def _table(data: bytes, layout: str) -> list[tuple[int, ...]]:
+    if len(data) // struct.calcsize(layout) > _MAX_ENTRIES:
+        raise ElfError("a table is too long")
+    usable = len(data) - len(data) % struct.calcsize(layout)
+    return list(struct.iter_unpack(layout, data[:usable]))
+
+
+def _text(names: bytes, offset: int) -> str:
+    end = names.find(b"\0", offset)
+    if not 0 <= offset <= len(names) or end < 0:
+        raise ElfError("a name lies outside its table")
+    return names[offset:end].decode(errors="replace")

@@ -1,0 +1,168 @@
+"""What a compiled candidate may consist of: code and constants. Refuses memory between calls and host code.
+
+This is lint with good messages, and keeps honest mistakes out. The boundary is the runner's process: its
+system-call filter, and data it has not seen before.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from cupilot.device import elf
+from cupilot.device.base import ElementKind, Parameter
+from cupilot.device.elf import Elf, ElfError, Section
+from cupilot.device.jail import run_jailed
+
+_MATH = (
+    r"acosh?|asinh?|atan[2h]?|cbrt|ceil|copysign|cosh?|erfc?|exp(?:10|2|m1)?|fabs|fdim|floor|fma|fmax|fmin|fmod|"
+    r"frexp|hypot|ilogb|j[01]|ldexp|lgamma|l?l?rint|l?l?round|log(?:10|1p|2|b)?|modf|nearbyint|nextafter|pow|"
+    r"remainder|remquo|roundeven|scalbl?n|sincos|sinh?|sqrt|tanh?|tgamma|trunc|y[01]"
+)
+_MEMORY = {"memcpy", "memset", "memmove", "memcmp"}
+_LIBRARY = re.compile(rf"(?:{_MATH})[fl]?|lgammaf?_r|_ZGV[bcde]N\d+v+_\w+")
+_DT_INIT, _DT_FINI, _DT_TEXTREL, _DT_INIT_ARRAY, _DT_FINI_ARRAY, _DT_FLAGS = 12, 13, 22, 25, 26, 30
+_DF_TEXTREL = 4
+_R_X86_64_COPY, _R_X86_64_IRELATIVE = 5, 37
+_WEAK_NOTHINGS = {"__gmon_start__", "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable"}
+_FORBIDDEN_INSTRUCTIONS = {
+    "syscall": "makes system calls",
+    "sysenter": "makes system calls",
+    "int": "raises interrupts",
+    "rdtsc": "reads the time-stamp counter",
+    "rdtscp": "reads the time-stamp counter",
+    "rdpmc": "reads performance counters",
+    "wrpkru": "changes memory protection",
+    "wrfsbase": "changes the thread's registers",
+    "wrgsbase": "changes the thread's registers",
+    "xbegin": "starts memory transactions",
+}
+
+
+def inspect_elf(data: bytes) -> str | None:
+    """None, or why the library is refused, completing the sentence "the kernel ..."."""
+    try:
+        library = elf.read_elf(data)
+        return _state(library) or _start_up(library) or _loader_tricks(library) or _foreign_calls(library)
+    except ElfError as error:
+        return f"compiles to a file that cannot be inspected ({error})"
+
+
+def _state(library: Elf) -> str | None:
+    if any(s.type == elf.PT_TLS for s in library.segments):
+        names = _names_in(library, lambda s: bool(s.flags & elf.SHF_TLS), elf.STT_TLS)
+        return f"keeps thread-local state{names}: kernels have no memory between calls; use scratch()"
+    relro = [s for s in library.segments if s.type == elf.PT_GNU_RELRO]
+    protected = [(s.address, s.address + s.memory_bytes) for s in relro]
+    for segment in library.segments:
+        if segment.type != elf.PT_LOAD or not segment.flags & elf.PF_W:
+            continue
+        if segment.flags & elf.PF_X:
+            return "has memory that is both writable and executable"
+        end = segment.address + segment.memory_bytes
+        if not any(low <= segment.address and end <= high for low, high in protected):
+            names = _names_in(library, lambda s: _is_writable(s, protected), elf.STT_OBJECT)
+            return f"keeps a writable global{names}: kernels have no memory between calls; use scratch()"
+    return None
+
+
+def _is_writable(section: Section, protected: list[tuple[int, int]]) -> bool:
+    inside = any(low <= section.address and section.address + section.size <= high for low, high in protected)
+    return bool(section.flags & elf.SHF_WRITE) and not inside
+
+
+def _names_in(library: Elf, wanted: Callable[[Section], bool], kind: int) -> str:
+    """The symbols of one kind that lie in the wanted sections, as " (`a`, `b`)"."""
+    sections = [s for s in library.sections if wanted(s)]
+    names = [
+        _readable(symbol.name)
+        for symbol in library.symbols(elf.SHT_SYMTAB)
+        if symbol.type == kind
+        and symbol.name
+        and (kind == elf.STT_TLS or any(s.address <= symbol.address < s.address + s.size for s in sections))
+    ]
+    return f" (`{'`, `'.join(sorted(set(names))[:3])}`)" if names else ""
+
+
+def _start_up(library: Elf) -> str | None:
+    tags = {tag for tag, _ in library.dynamic()}
+    if tags & {_DT_INIT, _DT_INIT_ARRAY}:
+        return "runs code when it is loaded (a constructor, or a global with a computed value)"
+    if tags & {_DT_FINI, _DT_FINI_ARRAY}:
+        return "runs code when it is unloaded (a destructor)"
+    return None
+
+
+def _loader_tricks(library: Elf) -> str | None:
+    symbols = library.symbols(elf.SHT_SYMTAB) + library.symbols(elf.SHT_DYNSYM)
+    types = library.relocation_types()
+    if _R_X86_64_IRELATIVE in types or any(s.type == elf.STT_GNU_IFUNC for s in symbols):
+        return "chooses functions while it is loaded (IFUNC)"
+    dynamic = library.dynamic()
+    if any(tag == _DT_TEXTREL or (tag == _DT_FLAGS and value & _DF_TEXTREL) for tag, value in dynamic):
+        return "has code that is rewritten while it is loaded (text relocations)"
+    if _R_X86_64_COPY in types:
+        return "copies data out of another library"
+    if any(s.type == elf.PT_GNU_STACK and s.flags & elf.PF_X for s in library.segments):
+        return "asks for an executable stack"
+    return None
+
+
+def _foreign_calls(library: Elf) -> str | None:
+    for symbol in library.symbols(elf.SHT_DYNSYM):
+        if symbol.is_defined or not symbol.name or symbol.name in _MEMORY | _WEAK_NOTHINGS:
+            continue
+        if symbol.type == elf.STT_OBJECT or not _LIBRARY.fullmatch(symbol.name):
+            return (
+                f"calls `{_readable(symbol.name)}`, which it does not define: "
+                "only mathematics and memcpy, memset, memmove, memcmp can be called"
+            )
+    return None
+
+
+def _readable(symbol: str) -> str:
+    """The plain part of a mangled name, where it is simple; the symbol otherwise."""
+    match = re.fullmatch(r"_ZN?L?(\d+)(\w+)|_ZZ.*EL?(\d+)(\w+)", symbol)
+    if match is None:
+        return symbol
+    length, text = match.groups()[:2] if match[1] else match.groups()[2:]
+    return text[: int(length)]
+
+
+def read_parameters(data: bytes, kernel: str) -> tuple[Parameter, ...]:
+    """What the compiler recorded about a kernel's parameters. Raises ElfError when there is no record."""
+    library = elf.read_elf(data)
+    for symbol in library.symbols(elf.SHT_DYNSYM):
+        if symbol.name == f"cupilot_parameters_{kernel}" and symbol.is_defined:
+            record = library.at(symbol.address, symbol.size)
+            count = int.from_bytes(record[:4], "little")
+            if 4 + 4 * count > len(record):
+                raise ElfError("a record of parameters is cut short")
+            return tuple(_parameter(record[4 + 4 * i : 8 + 4 * i]) for i in range(count))
+    raise ElfError(f"no record of the parameters of {kernel}")
+
+
+def _parameter(record: bytes) -> Parameter:
+    kinds = {kind.value: kind for kind in ElementKind}
+    if record[0] not in kinds:
+        raise ElfError("a record of parameters is damaged")
+    return Parameter(kinds[record[0]], record[1], bool(record[2]), bool(record[3]))
+
+
+def inspect_instructions(library: Path, work: Path) -> str | None:
+    """None, or the first forbidden instruction that the disassembler sees, if there is a disassembler."""
+    objdump = shutil.which("objdump")
+    if objdump is None:
+        return None
+    listing = run_jailed(
+        [objdump, "-d", "--no-show-raw-insn", "--no-addresses", str(library)], work, read=[library]
+    )
+    for line in listing.output.splitlines():
+        if line[:1] != "\t":
+            continue
+        mnemonic = line.split(None, 1)[0] if line.strip() else ""
+        if mnemonic in _FORBIDDEN_INSTRUCTIONS:
+            return f"{_FORBIDDEN_INSTRUCTIONS[mnemonic]} (`{mnemonic}`): a kernel computes, and nothing else"
+    return None

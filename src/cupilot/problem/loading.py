@@ -14,6 +14,7 @@ from torch import nn
 
 from cupilot.errors import ProblemError
 from cupilot.problem import suite
+from cupilot.problem.capture import capture
 from cupilot.problem.precision import Precision, default_precision, parse_precision
 from cupilot.problem.problem import Problem, target_cases
 from cupilot.problem.program import Arguments, build_program
@@ -109,7 +110,8 @@ def _problem(
     program = build_program(make_model, make_inputs, arguments[0], path, declared)
     targets = target_cases(program, arguments)
     precision = declared or default_precision(targets[0].signature.tensors)
-    return Problem(name, text, program, targets, precision, fixed_shape, path, size)
+    graph = capture(program, targets[0].signature)
+    return Problem(name, text, program, targets, precision, graph, fixed_shape, path, size)
 
 
 def _required(path: Path, names: Mapping[str, Any], wanted: str) -> Callable[..., Any]:

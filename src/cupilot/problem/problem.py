@@ -1,7 +1,6 @@
 """A problem: what has to be computed, on which shapes, in which precision. The reference lives here.
 
-Everything beyond the signature is learned on first use and kept: held-out shapes, domains of the inputs,
-the operator graph, the counts. Does not judge kernels.
+Held-out shapes, domains of the inputs and counts are learned on first use and kept. Does not judge kernels.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from pathlib import Path
 import torch
 
 from cupilot.errors import ProblemError
+from cupilot.problem.graph import Graph
 from cupilot.problem.precision import Precision
 from cupilot.problem.program import Arguments, Program, Shapes
 from cupilot.types import Signature
@@ -43,6 +43,7 @@ class Problem:
     program: Program
     targets: tuple[ShapeCase, ...]  # one, or those of SHAPES; the score is made on these
     precision: Precision
+    graph: Graph  # at the (first) target
     fixed_shape: bool = False
     path: Path | None = None  # with `size`, enough to load it again in another process
     size: str | None = None

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from cupilot.problem.precision import Arithmetic
+
 
 class Zone(StrEnum):
     """What binds a problem on a device."""
@@ -24,8 +26,8 @@ class Zone(StrEnum):
     LATENCY = "latency"  # an empty launch takes longer than the work
 
 
-class Arithmetic(StrEnum):
-    """The precision in which operations are done, each with its own peak."""
+class Format(StrEnum):
+    """Number formats whose arithmetic has a peak of its own."""
 
     F64 = "f64"
     F32 = "f32"
@@ -53,6 +55,7 @@ class Pattern(StrEnum):
     TRIAD = "triad"  # reads two arrays, writes one
     STREAM_WRITE = "stream write"  # non-temporal stores
     STREAM_COPY = "stream copy"
+    ZERO = "zero"  # writing zeros, which some memory systems do faster than writing data
 
 
 _READ_SHARE = {
@@ -62,6 +65,7 @@ _READ_SHARE = {
     Pattern.TRIAD: 2 / 3,
     Pattern.STREAM_WRITE: 0.0,
     Pattern.STREAM_COPY: 1 / 2,
+    Pattern.ZERO: 0.0,
 }
 
 
@@ -113,8 +117,8 @@ class DevicePeaks:
     source: Source
     threads: int  # CPU threads the figures hold for; 0 on a GPU: the whole device
     levels: tuple[MemoryLevel, ...]  # fastest first; the last one is the main memory
-    core_ops_per_s: Mapping[Arithmetic, float]  # a fused multiply-add is two operations
-    matrix_ops_per_s: Mapping[Arithmetic, float]  # empty without matrix units
+    core_ops_per_s: Mapping[Format, float]  # a fused multiply-add is two operations
+    matrix_ops_per_s: Mapping[Format, float]  # empty without matrix units
     special_per_s: float  # f32 exponentials
     launch_s: float  # an empty launch, over all threads, waited for
 
@@ -123,12 +127,12 @@ class DevicePeaks:
         return next(level for level in self.levels if level.fits(footprint_bytes))
 
     def core(self, arithmetic: Arithmetic) -> float:
-        """Plain-core rate; a precision without arithmetic of its own runs as f32 (tf32 and f8 always do)."""
-        return self.core_ops_per_s.get(arithmetic, self.core_ops_per_s[Arithmetic.F32])
+        """Plain-core rate; a precision without plain arithmetic of its own (as tf32) runs as f32."""
+        return self.core_ops_per_s.get(Format(arithmetic), self.core_ops_per_s[Format.F32])
 
     def matrix(self, arithmetic: Arithmetic) -> float:
         """The rate of contractions on the best unit that knows the precision."""
-        return max(self.core(arithmetic), self.matrix_ops_per_s.get(arithmetic, 0.0))
+        return max(self.core(arithmetic), self.matrix_ops_per_s.get(Format(arithmetic), 0.0))
 
 
 @dataclass(frozen=True)

@@ -153,7 +153,10 @@ Line* arena(size_t bytes) {
     }
     char* aligned = (char*)(((uintptr_t)memory + HUGE - 1) & ~(HUGE - 1));
     madvise(aligned, bytes, MADV_HUGEPAGE);
-    std::memset(aligned, 0, bytes);
+    uint64_t value = 0x3f8ccccd3f8ccccd;  // data that looks like numbers: zeros are faster than anything real
+    for (size_t i = 0; i < bytes / sizeof value; ++i, value += 0x0001000700010003) {
+        ((uint64_t*)aligned)[i] = value;
+    }
     return (Line*)aligned;
 }
 

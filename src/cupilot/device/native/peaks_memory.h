@@ -17,6 +17,8 @@ constexpr size_t UNROLL = 16;
         }                                          \
     }
 
+inline Line some_data() { return Line{} + 0x3f9d70a43f8ccccd; }
+
 inline void put(Line* at, Line value) { *(volatile Line*)at = value; }
 
 #if defined(__AVX512F__)
@@ -43,9 +45,16 @@ inline void drain() { std::atomic_thread_fence(std::memory_order_seq_cst); }
     }
 }
 [[gnu::noinline]] void write_plain(Line* d, const Line*, const Line*, size_t lines) {
-    EVERY_LINE(put(d + j, Line{}))
+    const Line data = some_data();
+    EVERY_LINE(put(d + j, data))
 }
 [[gnu::noinline]] void write_stream(Line* d, const Line*, const Line*, size_t lines) {
+    const Line data = some_data();
+    EVERY_LINE(stream(d + j, data))
+    drain();
+}
+// Lines of zeros have a fast way of their own on some machines: three times as fast on Zen 4.
+[[gnu::noinline]] void zero_stream(Line* d, const Line*, const Line*, size_t lines) {
     EVERY_LINE(stream(d + j, Line{}))
     drain();
 }
@@ -67,6 +76,10 @@ inline void drain() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 #if defined(__x86_64__)
 [[gnu::noinline]] void write_string(Line* d, const Line*, const Line*, size_t lines) {
     size_t bytes = lines * sizeof(Line);
+    asm volatile("rep stosb" : "+D"(d), "+c"(bytes) : "a"(0x5a) : "memory");
+}
+[[gnu::noinline]] void zero_string(Line* d, const Line*, const Line*, size_t lines) {
+    size_t bytes = lines * sizeof(Line);
     asm volatile("rep stosb" : "+D"(d), "+c"(bytes) : "a"(0) : "memory");
 }
 [[gnu::noinline]] void copy_string(Line* d, const Line* a, const Line*, size_t lines) {
@@ -86,12 +99,14 @@ constexpr Walk WALKS[] = {
     {"read", 1, read_four},
     {"write", 1, write_plain},
     {"stream_write", 1, write_stream},
+    {"zero", 1, zero_stream},
     {"copy", 2, copy_plain},
     {"stream_copy", 2, copy_stream},
     {"stream_copy", 2, copy_stream_ahead},
     {"triad", 3, triad},
 #if defined(__x86_64__)
     {"write", 1, write_string},
+    {"zero", 1, zero_string},
     {"copy", 2, copy_string},
 #endif
 };

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -13,6 +13,8 @@ import torch
 
 from cupilot.errors import UsageError
 from cupilot.problem import suite
+from cupilot.problem.loading import load
+from cupilot.types import DType, Role, Signature, TensorSpec
 
 IMAGE = "112x64x512x512"
 CUBE = "128x4096x4095"
@@ -105,7 +107,6 @@ TINY = {
 }  # fmt: skip
 
 EXTENTS = set(TINY) - {"groups"}  # what decides a size; other keywords choose the operator
-DTYPES = {torch.float32: "", torch.int64: "i64:", torch.bool: "bool:"}
 every_member = pytest.mark.parametrize("member", suite.members(), ids=lambda m: f"{m.number}-{m.name}")
 
 
@@ -131,30 +132,27 @@ def build(module: ModuleType, sizes: Mapping[str, int]) -> tuple[torch.nn.Module
     return module.Model(*call(module.get_init_inputs)), call(module.get_inputs)
 
 
-def described(tensor: torch.Tensor) -> str:
-    return DTYPES[tensor.dtype] + ("x".join(map(str, tensor.shape)) or "scalar")
-
-
 def outputs(model: torch.nn.Module, inputs: list[Any]) -> tuple[torch.Tensor, ...]:
     result = model(*inputs)
     return result if isinstance(result, tuple) else (result,)
 
 
-def facts(module: ModuleType, sizes: Mapping[str, int]) -> str:
-    with torch.device("meta"):
-        model, inputs = build(module, sizes)
-        results = outputs(model, inputs)
-    tensors = " ".join(described(x) for x in inputs if isinstance(x, torch.Tensor))
-    weights = " ".join(described(w) for w in model.parameters())
-    return f"{tensors}{' | ' if weights else ''}{weights} > {' '.join(map(described, results))}"
+def facts(signature: Signature) -> str:
+    """Inputs | parameters > outputs, as in PAPER."""
+
+    def listed(specs: Iterable[TensorSpec]) -> str:
+        return " ".join(
+            ("" if s.dtype is DType.F32 else f"{s.dtype}:") + ("x".join(map(str, s.shape)) or "scalar")
+            for s in specs
+        )
+
+    inputs = listed(s for s in signature.tensors if s.role is Role.INPUT)
+    weights = listed(s for s in signature.tensors if s.role is Role.PARAMETER)
+    return f"{inputs}{' | ' if weights else ''}{weights} > {listed(signature.outputs)}"
 
 
-def size_bytes(module: ModuleType, sizes: Mapping[str, int]) -> int:
-    with torch.device("meta"):
-        model, inputs = build(module, sizes)
-        tensors = [x for x in inputs if isinstance(x, torch.Tensor)]
-        tensors += [*model.parameters(), *outputs(model, inputs)]
-    return sum(t.numel() * t.element_size() for t in tensors)
+def size_bytes(signature: Signature) -> int:
+    return sum(spec.size_bytes for spec in (*signature.tensors, *signature.outputs))
 
 
 def drawn(key: str, sizes: Mapping[str, int] = TINY) -> tuple[torch.nn.Module, list[Any]]:
@@ -183,12 +181,12 @@ def test_sizes_name_the_functions_keywords(member: suite.Member) -> None:
 
 
 @every_member
-def test_paper_size(member: suite.Member) -> None:
-    module = module_of(member)
+def test_loads_at_both_sizes(member: suite.Member) -> None:
+    cpu, paper = (load(f"suite:{member.number}", size).target for size in ("cpu", "paper"))
     if member.number in PAPER:
-        assert facts(module, module.SIZES["paper"]) == PAPER[member.number]
-    assert 4 * size_bytes(module, {}) < size_bytes(module, module.SIZES["paper"])
-    assert size_bytes(module, {}) < 100e6
+        assert facts(paper) == PAPER[member.number]
+    assert 4 * size_bytes(cpu) < size_bytes(paper)
+    assert size_bytes(cpu) < 100e6
 
 
 @every_member

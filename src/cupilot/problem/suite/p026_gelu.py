@@ -9,7 +9,7 @@ class Model(torch.nn.Module):
         return F.gelu(x)
 
 
-def get_inputs(rows: int = 36, columns: int = 131072) -> list[torch.Tensor]:
+def get_inputs(rows: int = 48, columns: int = 131072) -> list[torch.Tensor]:
     return [torch.randn(rows, columns)]
 
 

@@ -13,7 +13,7 @@ class Model(torch.nn.Module):
         return x / torch.sqrt(mean_square + self.eps)
 
 
-def get_inputs(batch: int = 6, channels: int = 64, height: int = 88, width: int = 96) -> list[torch.Tensor]:
+def get_inputs(batch: int = 9, channels: int = 64, height: int = 88, width: int = 96) -> list[torch.Tensor]:
     return [torch.randn(batch, channels, height, width)]
 
 

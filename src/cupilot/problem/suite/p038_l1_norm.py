@@ -8,7 +8,7 @@ class Model(torch.nn.Module):
         return x / torch.mean(torch.abs(x), dim=1, keepdim=True)
 
 
-def get_inputs(rows: int = 72, columns: int = 65535) -> list[torch.Tensor]:
+def get_inputs(rows: int = 100, columns: int = 65535) -> list[torch.Tensor]:
     return [torch.randn(rows, columns)]
 
 

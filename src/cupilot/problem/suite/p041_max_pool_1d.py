@@ -13,7 +13,7 @@ class Model(torch.nn.Module):
         return y
 
 
-def get_inputs(batch: int = 6, channels: int = 48, length: int = 8192) -> list[torch.Tensor]:
+def get_inputs(batch: int = 9, channels: int = 48, length: int = 8192) -> list[torch.Tensor]:
     return [torch.randn(batch, channels, length)]
 
 

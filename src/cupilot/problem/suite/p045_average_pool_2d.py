@@ -13,7 +13,7 @@ class Model(torch.nn.Module):
         return y
 
 
-def get_inputs(batch: int = 3, channels: int = 20, height: int = 258, width: int = 270) -> list[torch.Tensor]:
+def get_inputs(batch: int = 3, channels: int = 28, height: int = 258, width: int = 270) -> list[torch.Tensor]:
     return [torch.randn(batch, channels, height, width)]
 
 

@@ -8,7 +8,7 @@ class Model(torch.nn.Module):
         return torch.mean(x, dim=1)
 
 
-def get_inputs(batch: int = 10, rows: int = 800, columns: int = 1023) -> list[torch.Tensor]:
+def get_inputs(batch: int = 10, rows: int = 1000, columns: int = 1023) -> list[torch.Tensor]:
     return [torch.randn(batch, rows, columns)]
 
 

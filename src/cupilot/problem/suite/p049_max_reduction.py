@@ -8,7 +8,7 @@ class Model(torch.nn.Module):
         return torch.amax(x, dim=1)
 
 
-def get_inputs(batch: int = 9, rows: int = 512, columns: int = 1023) -> list[torch.Tensor]:
+def get_inputs(batch: int = 14, rows: int = 512, columns: int = 1023) -> list[torch.Tensor]:
     return [torch.randn(batch, rows, columns)]
 
 

@@ -23,7 +23,7 @@ class Model(torch.nn.Module):
 
 
 def get_inputs(
-    batch: int = 2, in_channels: int = 32, depth: int = 6, height: int = 12, width: int = 24
+    batch: int = 2, in_channels: int = 32, depth: int = 8, height: int = 14, width: int = 28
 ) -> list[torch.Tensor]:
     return [torch.randn(batch, in_channels, depth, height, width)]
 

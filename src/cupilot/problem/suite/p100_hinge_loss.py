@@ -8,7 +8,7 @@ class Model(torch.nn.Module):
         return torch.mean(torch.clamp(1 - predictions * targets, min=0))
 
 
-def get_inputs(rows: int = 1500, columns: int = 2048) -> list[torch.Tensor]:
+def get_inputs(rows: int = 2100, columns: int = 2048) -> list[torch.Tensor]:
     return [torch.randn(rows, columns), 2.0 * torch.randint(0, 2, (columns,)) - 1.0]
 
 

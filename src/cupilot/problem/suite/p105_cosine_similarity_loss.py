@@ -9,7 +9,7 @@ class Model(torch.nn.Module):
         return torch.mean(1 - F.cosine_similarity(predictions, targets, dim=1))
 
 
-def get_inputs(rows: int = 500, columns: int = 4096) -> list[torch.Tensor]:
+def get_inputs(rows: int = 750, columns: int = 4096) -> list[torch.Tensor]:
     return [torch.randn(rows, columns), torch.randn(rows, columns)]
 
 

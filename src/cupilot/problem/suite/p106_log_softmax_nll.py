@@ -9,7 +9,7 @@ class Model(torch.nn.Module):
         return F.nll_loss(F.log_softmax(logits, dim=-1), targets)
 
 
-def get_inputs(rows: int = 3000, classes: int = 1000) -> list[torch.Tensor]:
+def get_inputs(rows: int = 4400, classes: int = 1000) -> list[torch.Tensor]:
     return [torch.randn(rows, classes), torch.randint(0, classes, (rows,))]
 
 

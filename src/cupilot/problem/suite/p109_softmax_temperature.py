@@ -12,7 +12,7 @@ class Model(torch.nn.Module):
         return torch.softmax(x / self.temperature, dim=-1)
 
 
-def get_inputs(rows: int = 1000, columns: int = 2500) -> list[torch.Tensor]:
+def get_inputs(rows: int = 1500, columns: int = 2500) -> list[torch.Tensor]:
     return [torch.randn(rows, columns)]
 
 

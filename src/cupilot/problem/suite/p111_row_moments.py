@@ -9,7 +9,7 @@ class Model(torch.nn.Module):
         return mean, torch.mean((x - mean.unsqueeze(-1)) ** 2, dim=-1)
 
 
-def get_inputs(rows: int = 1200, columns: int = 3000) -> list[torch.Tensor]:
+def get_inputs(rows: int = 1900, columns: int = 3000) -> list[torch.Tensor]:
     return [torch.randn(rows, columns)]
 
 

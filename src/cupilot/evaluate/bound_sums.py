@@ -38,9 +38,11 @@ def averaged(shadows: Shadows, func: Any, args: Args, kwargs: Keywords) -> Any:
 def terms_per_unit(name: str, args: Args, kwargs: Keywords, out: torch.Tensor) -> float:
     """Turns the operator applied to ones into a number of terms: one for sums, the window for averages."""
     if "avg_pool" in name and not name.startswith("_adaptive"):
-        return float(math.prod(map(int, args[1])))
+        window: float = math.prod(args[1])
+        return window
     if name == "mean" or name.startswith("_adaptive"):
-        return max(1.0, math.ceil(args[0].numel() / max(1, out.numel())))
+        inputs: int = args[0].numel()
+        return max(1.0, float(math.ceil(inputs / max(1, out.numel()))))
     return 1.0
 
 

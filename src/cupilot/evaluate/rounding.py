@@ -68,7 +68,7 @@ class Rounding:
 
 
 def rounding_of(precision: Precision) -> Rounding:
-    """The rounding of a problem's declared precision; double precision has no wider reference to be held to."""
+    """The rounding of a declared precision; double precision has no wider reference to be held to."""
     storage, arithmetic = precision.storage.value, precision.arithmetic.value
     if storage not in SMALLEST_NORMAL or arithmetic not in UNIT_ROUNDOFF:
         raise ProblemError(

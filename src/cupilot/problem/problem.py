@@ -15,7 +15,7 @@ import torch
 from cupilot.errors import ProblemError
 from cupilot.problem.graph import Graph
 from cupilot.problem.precision import Precision
-from cupilot.problem.program import Arguments, Program, Shapes
+from cupilot.problem.program import Arguments, Program, Shapes, computing_in
 from cupilot.types import Signature
 
 
@@ -55,6 +55,11 @@ class Problem:
     def reference(self, tensors: Mapping[str, torch.Tensor], dtype: torch.dtype) -> tuple[torch.Tensor, ...]:
         """The outputs for these inputs and weights, at any shapes, computed in `dtype`."""
         return self.program.reference(tensors, dtype)
+
+    def differentiable(self, tensors: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        """The outputs in double precision with their graph, for the influence of each element of `tensors`."""
+        with computing_in(torch.float64):
+            return tuple(self.program.call(tensors, grad=True).values())
 
     def draw(self, seed: int) -> dict[str, torch.Tensor]:
         """Inputs from the user's own generator and fresh weights, at the (first) target."""

@@ -50,11 +50,11 @@ class Program:
     scalars: Mapping[str, Scalar]
     uses_values: bool  # shapes cannot be learned without data: the code looks at values
 
-    def call(self, tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    def call(self, tensors: Mapping[str, torch.Tensor], *, grad: bool = False) -> dict[str, torch.Tensor]:
         """The module applied to these inputs and weights as they are (it may change buffers among them)."""
         state = {path: tensors[name] for name, path in self.state_paths.items()}
         arguments = self.binding.rebuild(tensors)
-        with torch.no_grad(), guarded(self.path, "forward"), sdpa_kernel(SDPBackend.MATH):
+        with torch.set_grad_enabled(grad), guarded(self.path, "forward"), sdpa_kernel(SDPBackend.MATH):
             return flatten_outputs(torch.func.functional_call(self.skeleton, state, arguments))
 
     def reference(self, tensors: Mapping[str, torch.Tensor], dtype: torch.dtype) -> tuple[torch.Tensor, ...]:

@@ -76,7 +76,7 @@ class Ring:
 class Ran:
     """A batch came to its end. CPU times are readings of the process's own clock, taken by the parent.
 
-    `cpu_end_ns - cpu_start_ns` is what the batch seemed to cost; what it did cost is known when the next starts.
+    `cpu_end_ns - cpu_start_ns` is what the batch seemed to cost; what it did cost shows when the next starts.
     """
 
     cpu_start_ns: int

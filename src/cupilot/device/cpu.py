@@ -1,4 +1,4 @@
-"""The CPU device: kernel files in C++, compiled by the machine's compiler in a jail, run in a filtered process.
+"""The CPU device: kernel files in C++, compiled by g++ in a jail, run in a filtered process.
 
 A compiled kernel is cached by everything that decides what it becomes; whatever comes out of the cache is
 inspected like a fresh one. x86-64 Linux only.
@@ -42,7 +42,8 @@ COMPILE_LIMIT_S = 30.0
 _LOG_CHARS = 6000
 _FIRST_ERROR = re.compile(r"^kernel:(\d+):(?:\d+:)? (?:fatal )?error: (.*)$", re.MULTILINE)
 _ANY_ERROR = re.compile(r"^.*?(?:error|undefined reference|Error): ?(.*)$", re.MULTILINE)
-_ABSENT = re.compile(r"‘?'?(?:::)?(\w+)’?'? (?:was not declared|has not been declared)")
+_ABSENT = re.compile(r"^launch:.*?'(?:::)?(\w+)'.*? (?:was not|has not been) declared", re.MULTILINE)
+_STOPPED = re.compile(r"(\w[\w ]*) signal terminated program \w+")
 
 
 class Cpu:
@@ -63,7 +64,7 @@ class Cpu:
         if refusal is not None:
             return refusal
         names = launched(kernel.launch.statements)
-        built = _cached(kernel, point, names)
+        built = build(kernel, point, names)
         if isinstance(built, Failed):
             return built
         library, log = built
@@ -100,7 +101,7 @@ def _translation_unit(kernel: KernelFile, point: Mapping[str, int], names: tuple
     return f'{defines}#line {kernel.source_line} "kernel"\n{kernel.source}\n#line 1 "launch"\n{exports}'
 
 
-def _cached(
+def build(
     kernel: KernelFile, point: Mapping[str, int], names: tuple[str, ...]
 ) -> tuple[Path, str] | Failed:
     """The library and the compiler's warnings."""
@@ -119,7 +120,7 @@ def _cached(
         source.write_text(text)
         command = [str(cxx.path), *FLAGS, "-include", str(thunk), str(source), "-o", str(built), *_LIBRARIES]
         answer = run_jailed(command, Path(work), read=[thunk], limit_s=COMPILE_LIMIT_S)
-        said = answer.output.replace(f"{work}/", "")
+        said = answer.output.replace(f"{work}/", "").replace(f"{native.SOURCES}/", "")
         if answer.status != 0 or answer.ended or not built.is_file():
             return _compile_failure(answer, said)
         (Path(work) / "log").write_text(_trim(said))
@@ -136,9 +137,12 @@ def _compile_failure(answer: Jailed, said: str) -> Failed:
     if first is not None:
         return Failed(Stage.COMPILE, f"line {first[1]}: {first[2]}", log)
     absent = _ABSENT.search(said)
-    if absent is not None and "launch:" in said:
+    if absent is not None:
         reason = f"the launch names `{absent[1]}`, but the code defines no such function"
         return Failed(Stage.COMPILE, reason, log)
+    stopped = _STOPPED.search(said)
+    if stopped is not None:
+        return Failed(Stage.COMPILE, f"the compiler reached a limit ({stopped[1].lower()})", log)
     other = _ANY_ERROR.search(said)
     return Failed(Stage.COMPILE, other[1] if other else "the compiler stopped without a message", log)
 

@@ -26,6 +26,12 @@ _LIBRARY = re.compile(rf"(?:{_MATH})[fl]?|lgammaf?_r|_ZGV[bcde]N\d+v+_\w+")
 _DT_INIT, _DT_FINI, _DT_TEXTREL, _DT_INIT_ARRAY, _DT_FINI_ARRAY, _DT_FLAGS = 12, 13, 22, 25, 26, 30
 _DF_TEXTREL = 4
 _R_X86_64_COPY, _R_X86_64_IRELATIVE = 5, 37
+_SPELLINGS = {
+    "_Znwm": "operator new",
+    "_Znam": "operator new[]",
+    "_ZdlPv": "operator delete",
+    "_ZdlPvm": "operator delete",
+}
 _WEAK_NOTHINGS = {"__gmon_start__", "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable"}
 _FORBIDDEN_INSTRUCTIONS = {
     "syscall": "makes system calls",
@@ -126,7 +132,7 @@ def _readable(symbol: str) -> str:
     """The plain part of a mangled name, where it is simple; the symbol otherwise."""
     match = re.fullmatch(r"_ZN?L?(\d+)(\w+)|_ZZ.*EL?(\d+)(\w+)", symbol)
     if match is None:
-        return symbol
+        return _SPELLINGS.get(symbol, symbol)
     length, text = match.groups()[:2] if match[1] else match.groups()[2:]
     return text[: int(length)]
 

@@ -35,13 +35,13 @@ class Jailed:
 def run_jailed(
     command: Sequence[str], work: Path, *, read: Sequence[Path] = (), limit_s: float = 30.0
 ) -> Jailed:
-    """Run `command` in `work`, which it may write; it can read system directories, the compiler's and `read`."""
+    """Run `command` in `work`, which it may write; it can read what a compiler needs, and `read`."""
     readable = [*_SYSTEM, *_toolchain(), *map(str, read)]
     limits = [str(os.getpid()), str(int(limit_s) + 1), str(_ADDRESS_BYTES), str(_FILE_BYTES)]
     process = subprocess.Popen(
         [str(native.program("jail")), *limits, str(work), *readable, "--", *command],
         cwd=work,
-        env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TMPDIR": str(work)},
+        env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TMPDIR": str(work)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

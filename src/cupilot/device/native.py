@@ -51,6 +51,11 @@ def compiler() -> Compiler:
 
 @functools.cache
 def _find_compiler(name: str) -> Compiler:
+    if platform.machine() != "x86_64" or platform.system() != "Linux":
+        raise DeviceUnavailable(
+            f"the CPU device needs x86-64 Linux, this is {platform.machine()} {platform.system()}",
+            hint="run cuPilot in a Linux virtual machine or on a Linux server",
+        )
     found = shutil.which(name)
     if found is None:
         raise DeviceUnavailable(

@@ -32,7 +32,8 @@ from cupilot.kernel.plan import Plan
 from cupilot.types import Failed, Signature, Stage, TensorSpec
 
 _START_LIMIT_S = 20.0
-_RUNNER_FLAGS = ("-Wl,--no-as-needed", "-lmvec", "-lm", "-pthread", "-ldl")
+_MOST_WORDS = 4096
+RUNNER_FLAGS = ("-Wl,--no-as-needed", "-lmvec", "-lm", "-pthread", "-ldl")
 
 _DEATHS: Mapping[int, str] = {
     signal.SIGSYS: "made a system call, which no kernel may (SIGSYS)",
@@ -95,8 +96,8 @@ class CpuSession:
                 break
             where -= guard.size
         if guard.after is not None and (guard.before is None or where < guard.size - where):
-            return f"wrote outside `{guard.after}`, {where + 1} bytes past its end"
-        return f"wrote outside `{guard.before}`, {guard.size - where} bytes before its start"
+            return f"wrote outside `{guard.after}`: byte {where} past its end"
+        return f"wrote outside `{guard.before}`: byte {guard.size - where} before its start"
 
     def _read(self, specs: Sequence[TensorSpec], places: Sequence[Place], slot: int) -> dict[str, Array]:
         arrays = {spec.name: np.empty(spec.shape, NUMPY_TYPES[spec.dtype]) for spec in specs}
@@ -210,7 +211,7 @@ def open_session(
     layout = lay_out(signature, plan, ring)
     block = pack_block(compiled, plan, layout, ring, threads)
     process = subprocess.Popen(
-        [str(native.program("runner", *_RUNNER_FLAGS))],
+        [str(native.program("runner", *RUNNER_FLAGS))],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -234,6 +235,14 @@ def open_session(
     return session
 
 
+def _read_rest(fd: int) -> bytes:
+    """What the runner still has to say before it ends."""
+    said = b""
+    while select.select([fd], [], [], 1.0)[0] and (part := os.read(fd, 4096)) and len(said) < _MOST_WORDS:
+        said += part
+    return said
+
+
 def _introduce(process: subprocess.Popen[bytes], block: bytes) -> int | Failed:
     """Hand over the parameters; the answer is where the arena begins."""
     assert process.stdin is not None and process.stdout is not None
@@ -247,14 +256,14 @@ def _introduce(process: subprocess.Popen[bytes], block: bytes) -> int | Failed:
             break
         answer += part
     if len(answer) == 24:
-        status, base, size = struct.unpack("<QQQ", answer)
+        status, base, _ = struct.unpack("<QQQ", answer)
         if status == 0:
             return int(base)
-        words = os.read(fd, min(size, 4096)).decode(errors="replace")
+        words = _read_rest(fd).decode(errors="replace")
         if words.startswith(("cannot load", "the kernel")):
             return Failed(Stage.LOAD, words)
         raise DeviceUnavailable(f"the runner cannot start: {words}", hint="run cupilot doctor")
-    if process.poll() is None and not answer:
+    if not answer:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(0.2)
     status = process.poll()

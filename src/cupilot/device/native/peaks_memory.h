@@ -104,9 +104,9 @@ constexpr Walk WALKS[] = {
     {"stream_copy", 2, copy_stream},
     {"stream_copy", 2, copy_stream_ahead},
     {"triad", 3, triad},
-#if defined(__x86_64__)
-    {"write", 1, write_string},
+#if defined(__x86_64__)  // long string instructions do not read what they overwrite either
+    {"stream_write", 1, write_string},
     {"zero", 1, zero_string},
-    {"copy", 2, copy_string},
+    {"stream_copy", 2, copy_string},
 #endif
 };

@@ -1,0 +1,252 @@
+"""The loop: the only file that knows the order of things.
+
+    first kernel -> (propose a strategy -> write -> evaluate -> repair -> align -> record) ... -> race -> stop?
+
+It is a pure function of the store's answers: every decision is drawn from `Random(seed, generation, slot)`,
+and whatever is slow is asked of the evaluator or the author through the store. Running it again resumes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Protocol
+
+from cupilot.brief import Author, Brief, Complaint, Declined, Refuted
+from cupilot.evaluate.result import Evaluation, Interval, Verdict
+from cupilot.evolve.budget import Amounts, Budget
+from cupilot.evolve.candidate import Candidate, Slot, fitter, ranked, trial
+from cupilot.evolve.policies import Policy, Proposal, View, as_parent
+from cupilot.kernel.file import KernelFile
+from cupilot.ledger import Cell, Trial, credit
+from cupilot.strategy.align import align
+from cupilot.strategy.strategy import Strategy
+from cupilot.types import Stage
+
+PROMOTION_GAIN = 1.03  # a challenger must be this much faster, raced directly
+AT_THE_FLOOR = 0.05  # headroom below which nothing worth having is left
+REPAIRABLE = frozenset({Stage.PARSE, Stage.COMPILE, Stage.INSPECT, Stage.LOAD, Stage.VERIFY})
+
+
+class Evaluator(Protocol):
+    """Compiles, verifies, tunes, times. Answers come from the store where it has them."""
+
+    def evaluate(self, kernel: KernelFile) -> tuple[Evaluation, Amounts]: ...
+
+    def race(self, challenger: Candidate, champion: Candidate) -> tuple[Interval | None, Amounts]:
+        """How many times faster the challenger is, run beside the champion; None where it cannot be decided."""
+
+    def prove(self, champion: Candidate) -> tuple[Evaluation, Amounts]:
+        """The champion again, from scratch: every check, every baseline, all threads."""
+
+
+class Watcher(Protocol):
+    """Who looks on: the terminal, the tests."""
+
+    def trying(self, slot: Slot, what: str) -> None: ...
+
+    def recorded(self, candidate: Candidate, champion: Candidate | None) -> None: ...
+
+    def stop_requested(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user may choose about the search."""
+
+    seed: int = 0
+    epochs: int = 4
+    generations: int = 4
+    population: int = 8
+    patience: int = 3  # generations without a gain
+    repairs: int = 2
+
+
+@dataclass(frozen=True)
+class Outcome:
+    champion: Candidate | None  # None: nothing beat the reference
+    proof: Evaluation | None
+    reason: str  # why the search ended
+    records: tuple[Candidate, ...]
+    races: tuple[tuple[Slot, Slot, Interval], ...] = ()
+    spent: Amounts = field(default_factory=Amounts)
+
+
+class Search:
+    """One run. The fields are the whole state; everything else is derived from them."""
+
+    def __init__(
+        self,
+        brief: Brief,
+        author: Author,
+        evaluator: Evaluator,
+        policy: Policy,
+        settings: Settings,
+        budget: Budget,
+        watcher: Watcher,
+        cell: Cell,
+        history: tuple[Trial, ...] = (),
+    ) -> None:
+        self.brief, self.author, self.evaluator, self.policy = brief, author, evaluator, policy
+        self.settings, self.budget, self.watcher, self.cell = settings, budget, watcher, cell
+        self.history = history
+        self.records: tuple[Candidate, ...] = ()
+        self.races: tuple[tuple[Slot, Slot, Interval], ...] = ()
+        self.champion: Candidate | None = None
+
+    def run(self) -> Outcome:
+        reason = self._first() or self._generations()
+        proof = None
+        if self.champion is not None:
+            self.watcher.trying(self.champion.slot, "final proof")
+            proof, cost = self.evaluator.prove(self.champion)
+            self.budget.spend(cost)
+            if not proof.passed:
+                reason += f"; the champion did not stand the final proof: {proof.reason}"
+        shipped = self.champion if proof is not None and beats_the_reference(proof) else None
+        return Outcome(shipped, proof, reason, self.records, self.races, self.budget.spent)
+
+    def _first(self) -> str | None:
+        """The plain kernel, from which everything descends. A reason where there is none."""
+        kernel = self.author.generate(self.brief)
+        if isinstance(kernel, Declined):
+            return f"the author declined: {kernel.reason}"
+        first = self._develop(Slot(0, 0), "first", Strategy(), kernel, None)
+        self._record(first)
+        if not first.passed:
+            return f"the first kernel failed at {first.evaluation.stage}: {first.evaluation.reason}"
+        return None
+
+    def _generations(self) -> str:
+        best_at: list[float] = []
+        for generation in range(self.settings.epochs * self.settings.generations):
+            for index in range(self.settings.population):
+                reason = self._stop_now()
+                if reason is None and not self._slot(Slot(generation, index + 1)):
+                    reason = "every strategy within reach has been tried"
+                if reason is not None:
+                    self._crown()
+                    return reason
+            self._crown()
+            best_at.append(self.champion.speedup.ratio if self.champion else 0.0)
+            if generation >= self.settings.patience:
+                earlier = best_at[generation - self.settings.patience]
+                if best_at[generation] <= earlier * (PROMOTION_GAIN - 0.02):
+                    return f"no gain in {self.settings.patience} generations"
+        return "all generations are done"
+
+    def _stop_now(self) -> str | None:
+        if self.watcher.stop_requested():
+            return "interrupted"
+        if self.champion is not None:
+            headroom = self.champion.evaluation.headroom
+            if headroom is not None and headroom < AT_THE_FLOOR:
+                return f"at the floor: {headroom:.0%} headroom left"
+        return self.budget.exhausted()
+
+    def _slot(self, slot: Slot) -> bool:
+        """Propose, develop and record one candidate; False when no untried strategy can be found."""
+        proposal = self._propose(slot)
+        if proposal is None:
+            return False
+        kernel = self.author.write(self._brief_now(), proposal.strategy, as_parent(proposal.base))
+        candidate = self._develop(slot, proposal.origin, proposal.strategy, kernel, proposal.base)
+        self._record(candidate)
+        return True
+
+    def _propose(self, slot: Slot) -> Proposal | None:
+        tried = {c.intended.hash for c in self.records} | {c.strategy.hash for c in self.records}
+        rng = random_for(self.settings.seed, slot)
+        view = View(self._brief_now(), self.author, self.records, slot.generation, slot.index - 1)
+        for attempt in range(40):
+            # A policy that repeats itself is asked again as if the initial population were over.
+            asked = view if attempt < 10 else replace(view, generation=max(1, view.generation))
+            proposal = self.policy(asked, rng)
+            if isinstance(proposal, Proposal) and proposal.strategy.hash not in tried:
+                return proposal
+        return None
+
+    def _develop(
+        self,
+        slot: Slot,
+        origin: str,
+        strategy: Strategy,
+        kernel: KernelFile | Declined,
+        base: Candidate | None,
+    ) -> Candidate:
+        """Evaluate, repair while that helps, align."""
+        repairs = 0
+        while True:
+            if isinstance(kernel, Declined):
+                evaluation = Evaluation(Verdict.FAILED, Stage.PARSE, f"the author declined: {kernel.reason}")
+                kernel = self.records[0].kernel
+                break
+            self.watcher.trying(slot, f"{origin}: {strategy_words(strategy)}")
+            evaluation, cost = self.evaluator.evaluate(kernel)
+            self.budget.spend(cost + Amounts(evaluations=1))
+            if not self._repairable(evaluation) or repairs == self.settings.repairs:
+                break
+            complaint = Complaint(evaluation.stage, evaluation.reason, evaluation.log)
+            mended = self.author.repair(self._brief_now(), strategy, kernel, complaint)
+            if isinstance(mended, Declined) or mended == kernel:
+                break
+            kernel, repairs = mended, repairs + 1
+        aligned = strategy
+        if evaluation.passed:
+            aligned = align(strategy, self.brief.cookbook, evaluation.facts, self.brief.language)
+        return Candidate(
+            slot, origin, strategy, aligned, kernel, evaluation, base.slot if base else None, repairs
+        )
+
+    def _repairable(self, evaluation: Evaluation) -> bool:
+        failed = evaluation.verdict is Verdict.FAILED and evaluation.stage in REPAIRABLE
+        return failed and self.budget.exhausted() is None
+
+    def _record(self, candidate: Candidate) -> None:
+        self.records = (*self.records, candidate)
+        if self.champion is None and candidate.passed:
+            self.champion = candidate
+        self.watcher.recorded(candidate, self.champion)
+
+    def _crown(self) -> None:
+        """Race the best few directly against the champion; only a clear winner takes its place."""
+        if self.champion is None:
+            return
+        for challenger in ranked(self.records)[:3]:
+            if challenger.slot == self.champion.slot or fitter(challenger, self.champion) is self.champion:
+                continue
+            if any({challenger.slot, self.champion.slot} == {a, b} for a, b, _ in self.races):
+                continue
+            self.watcher.trying(challenger.slot, f"race against {self.champion.slot}")
+            interval, cost = self.evaluator.race(challenger, self.champion)
+            self.budget.spend(cost)
+            if interval is None:
+                continue
+            self.races = (*self.races, (challenger.slot, self.champion.slot, interval))
+            if interval.ratio >= PROMOTION_GAIN and interval.low > 1:
+                self.champion = challenger
+
+    def _brief_now(self) -> Brief:
+        trials = [*self.history, *self.trials()]
+        refuted = tuple(Refuted(c.intended, c.evaluation.reason) for c in self.records if not c.passed)
+        return replace(self.brief, credit=credit(trials, self.cell), refuted=refuted[-8:])
+
+    def trials(self) -> list[Trial]:
+        by_slot = {c.slot: c for c in self.records}
+        return [trial(c, by_slot[c.base], self.cell) for c in self.records if c.base is not None]
+
+
+def beats_the_reference(proof: Evaluation) -> bool:
+    """Faster than eager beyond the stated interval; otherwise the reference wins."""
+    return proof.passed and "eager" in proof.speedup and proof.speedup["eager"].low > 1
+
+
+def random_for(seed: int, slot: Slot) -> Random:
+    digest = hashlib.sha256(f"{seed}:{slot}".encode()).digest()
+    return Random(int.from_bytes(digest[:8], "big"))
+
+
+def strategy_words(strategy: Strategy) -> str:
+    words = [str(use) for use in strategy.uses] + list(strategy.free_steps)
+    return ", ".join(words) or "plain"

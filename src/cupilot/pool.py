@@ -1,0 +1,261 @@
+"""The pool: what earlier runs learned, for problems to come.
+
+A record says which problem it was (by structure, never by name), where it was measured, the first and the
+best kernel, and the strategy between them. Only results that passed the evaluator's contract get in.
+Retrieval ranks by structure and by words, and fuses the two ranks; structure counts double. One SQLite
+file (full-text search is SQLite's own); records travel as JSON lines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cupilot.errors import UsageError
+from cupilot.roofline import Zone
+from cupilot.strategy.strategy import Strategy, from_json, to_json
+
+FORMAT = 1
+_FUSION = 20  # of reciprocal ranks: how fast a worse rank loses weight
+_STRUCTURE_WEIGHT = 2.0
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What a problem is, as far as kernels are concerned."""
+
+    operators: tuple[str, ...]  # of the graph, in order
+    family: str
+    zone: Zone
+    intensity_ops_per_byte: float
+    elements: int  # of the largest tensor
+    reduced: int  # extent of the longest reduction, 1 without any
+
+
+@dataclass(frozen=True)
+class Record:
+    problem: str  # a name for people
+    fingerprint: str  # without shapes
+    structure: Structure
+    device: str
+    strategy: Strategy
+    first_kernel: str
+    best_kernel: str
+    speedup: float  # over eager
+    measurements: Mapping[str, Any]
+    lineage: tuple[str, ...] = ()  # fingerprints of the problems whose records seeded the run
+
+    @property
+    def id(self) -> str:
+        key = json.dumps([self.fingerprint, self.device, self.strategy.hash, self.best_kernel])
+        return hashlib.sha256(key.encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class Match:
+    record: Record
+    similarity: float  # by structure, 0 to 1
+
+
+def default_path() -> Path:
+    """CUPILOT_POOL, or a file in the user's data folder."""
+    named = os.environ.get("CUPILOT_POOL")
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(base) / "cupilot" / "pool.db"
+
+
+class Pool:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(path, isolation_level=None, timeout=30)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("CREATE TABLE IF NOT EXISTS records (id TEXT PRIMARY KEY, record TEXT NOT NULL)")
+            self._db.execute("CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(id UNINDEXED, text)")
+        except (OSError, sqlite3.DatabaseError) as error:
+            raise UsageError(
+                f"the pool {path} cannot be opened: {error}", hint="set CUPILOT_POOL to another file"
+            ) from error
+
+    def add(self, record: Record) -> bool:
+        """False when it is known already."""
+        text = json.dumps(record_to_json(record))
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            known = self._db.execute("SELECT 1 FROM records WHERE id = ?", (record.id,)).fetchone()
+            if known is None:
+                self._db.execute("INSERT INTO records VALUES (?, ?)", (record.id, text))
+                self._db.execute("INSERT INTO words VALUES (?, ?)", (record.id, _words(record)))
+        finally:
+            self._db.execute("COMMIT")
+        return known is None
+
+    def __iter__(self) -> Iterator[Record]:
+        for (text,) in self._db.execute("SELECT record FROM records ORDER BY id").fetchall():
+            yield record_from_json(json.loads(text))
+
+    def __len__(self) -> int:
+        return int(self._db.execute("SELECT count(*) FROM records").fetchone()[0])
+
+    def get(self, record_id: str) -> Record:
+        """By id or an unambiguous beginning of it."""
+        found = self._db.execute(
+            "SELECT record FROM records WHERE substr(id, 1, ?) = ?", (len(record_id), record_id)
+        ).fetchall()
+        if len(found) != 1 or not record_id:
+            what = "is ambiguous" if found else "is not in the pool"
+            raise UsageError(f"record {record_id!r} {what}", hint="`cupilot pool list` shows all ids")
+        return record_from_json(json.loads(found[0][0]))
+
+    def forget(self, record_id: str) -> Record:
+        record = self.get(record_id)
+        self._db.execute("DELETE FROM records WHERE id = ?", (record.id,))
+        self._db.execute("DELETE FROM words WHERE id = ?", (record.id,))
+        return record
+
+    def similar(
+        self, structure: Structure, device: str, count: int, *, hold_out: str | None = None, words: str = ""
+    ) -> list[Match]:
+        """The best matches, most useful first.
+
+        `hold_out` is a shape-free fingerprint: its own records and all that descend from them are left out.
+        """
+        records = [r for r in self if hold_out is None or not _descends(r, hold_out)]
+        by_structure = sorted(records, key=lambda r: (-_worth(r, structure, device), r.id))
+        ranks = {r.id: _STRUCTURE_WEIGHT / (_FUSION + i) for i, r in enumerate(by_structure)}
+        query = words or " ".join((*structure.operators, structure.family))
+        for i, record_id in enumerate(self.matching_words(query)):
+            if record_id in ranks:
+                ranks[record_id] += 1 / (_FUSION + i)
+        best = sorted(records, key=lambda r: (-ranks[r.id], r.id))[:count]
+        return [Match(record, similarity(record.structure, structure)) for record in best]
+
+    def matching_words(self, text: str) -> list[str]:
+        """Ids of records that share a word with the text, best match first."""
+        terms = dict.fromkeys(re.findall(r"[a-z0-9_]+", text.lower()))
+        if not terms:
+            return []
+        query = " OR ".join(f'"{term}"' for term in terms)
+        rows = self._db.execute("SELECT id FROM words WHERE words MATCH ? ORDER BY rank, id", (query,))
+        return [row[0] for row in rows.fetchall()]
+
+    def export(self) -> Iterator[str]:
+        """One JSON object a line."""
+        for record in self:
+            yield json.dumps(record_to_json(record), sort_keys=True)
+
+    def load(self, lines: Iterable[str]) -> tuple[int, int]:
+        """Adds exported lines; (added, known already). Nothing is added when one line is unusable."""
+        records = [_parse_line(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+        added = sum(self.add(record) for record in records)
+        return added, len(records) - added
+
+    def close(self) -> None:
+        self._db.close()
+
+
+def similarity(a: Structure, b: Structure) -> float:
+    """1 for the same structure. Operators carry most of it, then zone, intensity and extents."""
+    return (
+        0.55 * _cosine(Counter(a.operators), Counter(b.operators))
+        + 0.15 * (a.family == b.family)
+        + 0.10 * (a.zone == b.zone)
+        + 0.10 * _near(a.intensity_ops_per_byte, b.intensity_ops_per_byte)
+        + 0.05 * _near(a.elements, b.elements)
+        + 0.05 * _near(a.reduced, b.reduced)
+    )
+
+
+def _worth(record: Record, structure: Structure, device: str) -> float:
+    """Similarity, a little more where the record is from this device and where it brought much."""
+    gain = min(math.log2(max(record.speedup, 1.0)), 4.0) / 4
+    return similarity(record.structure, structure) + 0.05 * (record.device == device) + 0.03 * gain
+
+
+def _cosine(a: Counter[str], b: Counter[str]) -> float:
+    dot = sum(a[name] * b[name] for name in a)
+    norm = math.sqrt(sum(n * n for n in a.values()) * sum(n * n for n in b.values()))
+    return dot / norm if norm else 0.0
+
+
+def _near(a: float, b: float) -> float:
+    return math.exp(-abs(math.log2((a + 1e-3) / (b + 1e-3))) / 4)
+
+
+def _descends(record: Record, fingerprint: str) -> bool:
+    return record.fingerprint == fingerprint or fingerprint in record.lineage
+
+
+def _words(record: Record) -> str:
+    steps = " ".join((*map(str, record.strategy.uses), *record.strategy.free_steps))
+    return " ".join(
+        (
+            record.problem,
+            record.structure.family,
+            *record.structure.operators,
+            steps,
+            record.strategy.rationale,
+        )
+    )
+
+
+def record_to_json(record: Record) -> dict[str, Any]:
+    return {
+        **asdict(replace(record, strategy=Strategy())),
+        "strategy": to_json(record.strategy),
+        "format": FORMAT,
+    }
+
+
+def record_from_json(data: Mapping[str, Any]) -> Record:
+    structure = data["structure"]
+    return Record(
+        problem=str(data["problem"]),
+        fingerprint=str(data["fingerprint"]),
+        structure=Structure(
+            operators=tuple(structure["operators"]),
+            family=str(structure["family"]),
+            zone=Zone(structure["zone"]),
+            intensity_ops_per_byte=float(structure["intensity_ops_per_byte"]),
+            elements=int(structure["elements"]),
+            reduced=int(structure["reduced"]),
+        ),
+        device=str(data["device"]),
+        strategy=from_json(data["strategy"]),
+        first_kernel=str(data["first_kernel"]),
+        best_kernel=str(data["best_kernel"]),
+        speedup=float(data["speedup"]),
+        measurements=dict(data["measurements"]),
+        lineage=tuple(data["lineage"]),
+    )
+
+
+def _parse_line(number: int, line: str) -> Record:
+    try:
+        data = json.loads(line)
+        if data["format"] != FORMAT:
+            raise UsageError(
+                f"line {number}: written by another version (format {data['format']}, this is {FORMAT})"
+            )
+        return record_from_json(data)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(
+            f"line {number} is no pool record: {error!r}", hint="use a file that `cupilot pool export` wrote"
+        ) from error
+
+
+def strategies(matches: Sequence[Match]) -> tuple[Strategy, ...]:
+    """The distinct strategies of the matches, best match first."""
+    return tuple({m.record.strategy.hash: m.record.strategy for m in reversed(matches)}.values())[::-1]

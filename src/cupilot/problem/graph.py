@@ -76,6 +76,18 @@ class Node:
         """The first input in this role."""
         return next((ref for ref, have in zip(self.inputs, self.roles, strict=True) if have == role), None)
 
+    def integer(self, key: str, default: int = 0) -> int:
+        """An attribute that is a whole number."""
+        value = self.attributes.get(key, default)
+        assert isinstance(value, int), (self.op, key, value)
+        return value
+
+    def integers(self, key: str) -> tuple[int, ...]:
+        """An attribute that is a tuple of whole numbers; empty when there is none."""
+        value = self.attributes.get(key, ())
+        assert isinstance(value, tuple)
+        return tuple(item for item in value if isinstance(item, int))
+
     @property
     def is_leaf(self) -> bool:
         return self.op in LEAVES

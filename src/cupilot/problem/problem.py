@@ -13,25 +13,15 @@ from pathlib import Path
 import torch
 
 from cupilot.errors import ProblemError
+from cupilot.problem.capture import capture
+from cupilot.problem.cases import ShapeCase
+from cupilot.problem.domains import Domain
 from cupilot.problem.graph import Graph
+from cupilot.problem.learning import learn_domains
 from cupilot.problem.precision import Precision
 from cupilot.problem.program import Arguments, Program, Shapes, computing_in
+from cupilot.problem.shapes import held_out_cases, scaled_case
 from cupilot.types import Signature
-
-
-@dataclass(frozen=True)
-class ShapeCase:
-    """One set of shapes a kernel must be right at. `shapes` are those of the inputs; weights never change."""
-
-    name: str
-    shapes: Shapes
-    signature: Signature
-    arguments: Arguments | None = None  # of the user's generator, for the cases it can draw itself
-
-    def __str__(self) -> str:
-        return f"{self.name}: " + ", ".join(
-            str(spec) for spec in self.signature.tensors if spec.name in self.shapes
-        )
 
 
 @dataclass(frozen=True)
@@ -57,7 +47,7 @@ class Problem:
         return self.program.reference(tensors, dtype)
 
     def differentiable(self, tensors: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
-        """The outputs in double precision with their graph, for the influence of each element of `tensors`."""
+        """The outputs in double precision with their graph, for the influence of each element."""
         with computing_in(torch.float64):
             return tuple(self.program.call(tensors, grad=True).values())
 
@@ -75,8 +65,47 @@ class Problem:
 
     @cached_property
     def shapes(self) -> tuple[ShapeCase, ...]:
-        """The targets, then the held-out shapes."""
-        return self.targets
+        """The targets, then the held-out shapes; the targets alone when the problem fixes its shape."""
+        held_out = () if self.fixed_shape else held_out_cases(self.program, self.targets)
+        return (*self.targets, *held_out)
+
+    @cached_property
+    def domains(self) -> Mapping[str, Domain]:
+        """The values each input and weight may take, at the target; `domains_at` for other shapes."""
+        trial = next((case for case in self.shapes if case.name == "odd"), self.targets[0])
+        given = self.targets[0].arguments or ()
+        return learn_domains(self.program, self.target, given, self.graph.mutated, trial.signature)
+
+    def domains_at(self, case: ShapeCase) -> Mapping[str, Domain]:
+        shapes = {spec.name: spec.shape for spec in case.signature.tensors}
+        return {name: domain.at(shapes) for name, domain in self.domains.items()}
+
+    def scaled(self, limit_bytes: int) -> ShapeCase | None:
+        """The target made smaller until its tensors fit into `limit_bytes`; None when it cannot shrink."""
+        return None if self.fixed_shape else scaled_case(self.program, self.targets, limit_bytes)
+
+    def target_fits(self, memory_bytes: int) -> bool:
+        """Whether the fp64 reference with its error bound can run at every target in this much memory."""
+        return max(self.reference_bytes(case) for case in self.targets) <= memory_bytes
+
+    def reference_bytes(self, case: ShapeCase) -> int:
+        """An estimate for the fp64 reference: every tensor it holds at once, as value, bound and scratch."""
+        graph = self.graph if case is self.targets[0] else capture(self.program, case.signature)
+        return 3 * 8 * _peak_elements(graph)
+
+
+def _peak_elements(graph: Graph) -> int:
+    """The most elements alive at once when every value is dropped after its last use."""
+    last = {ref: index for index, node in enumerate(graph.nodes) for ref in node.inputs}
+    returned = set(graph.outputs)
+    alive = peak = 0
+    for index, node in enumerate(graph.nodes):
+        alive += sum(value.numel for value in node.outputs)
+        peak = max(peak, alive)
+        if not node.is_leaf:
+            dead = [ref for ref in set(node.inputs) if last[ref] == index and ref not in returned]
+            alive -= sum(graph.value(ref).numel for ref in dead if not graph.node(ref).is_leaf)
+    return peak
 
 
 def target_cases(program: Program, arguments: tuple[Arguments, ...]) -> tuple[ShapeCase, ...]:

@@ -8,6 +8,7 @@ what the module computes.
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -104,7 +105,7 @@ class Program:
             with modest_memory():
                 yield {spec.name: torch.ones(spec.shape, dtype=torch_dtype(spec.dtype)) for spec in specs}
         else:
-            with self._fake_mode:
+            with quiet(), self._fake_mode:
                 yield {spec.name: torch.empty(spec.shape, dtype=torch_dtype(spec.dtype)) for spec in specs}
 
     @cached_property
@@ -129,7 +130,7 @@ def build_program(
     """Look at the module and its inputs once, without data when the user's code allows it."""
     parts = (make_model, make_inputs, arguments, path, precision)
     try:
-        with FakeTensorMode(allow_non_fake_inputs=True):
+        with quiet(), FakeTensorMode(allow_non_fake_inputs=True):
             program = _build(*parts, uses_values=False)
         program.signature()
     except ProblemError as without_data:
@@ -186,6 +187,18 @@ def build_model(make_model: Callable[[], nn.Module], path: Path | None) -> nn.Mo
         )
     adopt_plain_tensors(module)
     return module
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Torch logs every shape that an operator rejects; asking is how shapes are learned."""
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    before = logger.disabled
+    logger.disabled = True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 @contextlib.contextmanager

@@ -1,0 +1,16 @@
+"""Running sum along every row."""
+
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cumsum(x, dim=-1)
+
+
+def get_inputs(rows: int = 256, columns: int = 32768) -> list[torch.Tensor]:
+    return [torch.randn(rows, columns)]
+
+
+def get_init_inputs() -> list[object]:
+    return []

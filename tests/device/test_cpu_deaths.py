@@ -32,7 +32,32 @@ def system_call(number: int, first: int = 0, second: str = "out", third: int = 8
 @pytest.mark.parametrize(
     "number",
     [2, 3, 9, 10, 13, 14, 24, 35, 39, 41, 56, 57, 58, 59, 62, 186, 202, 203, 257, 310, 311, 317, 321, 435],
-    ids=["open", "close", "mmap", "mprotect", "sigaction", "sigprocmask", "yield", "nanosleep", "getpid", "socket", "clone", "fork", "vfork", "exec", "kill", "gettid", "futex", "setaffinity", "openat", "vm_readv", "vm_writev", "seccomp", "bpf", "clone3"],
+    ids=[
+        "open",
+        "close",
+        "mmap",
+        "mprotect",
+        "sigaction",
+        "sigprocmask",
+        "yield",
+        "nanosleep",
+        "getpid",
+        "socket",
+        "clone",
+        "fork",
+        "vfork",
+        "exec",
+        "kill",
+        "gettid",
+        "futex",
+        "setaffinity",
+        "openat",
+        "vm_readv",
+        "vm_writev",
+        "seccomp",
+        "bpf",
+        "clone3",
+    ],
 )
 def test_every_other_system_call_kills(number):
     assert "made a system call" in death(system_call(number)).reason

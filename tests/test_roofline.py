@@ -48,9 +48,7 @@ GPU = DevicePeaks(
     device="gpu",
     source=Source.DATASHEET,
     threads=0,
-    levels=(
-        MemoryLevel("DRAM", None, dict.fromkeys((Pattern.READ, Pattern.WRITE, Pattern.COPY), 1000 * GB)),
-    ),
+    levels=(MemoryLevel("DRAM", None, dict.fromkeys(Pattern, 1000 * GB)),),
     core_ops_per_s={Format.F32: 20_000 * GFLOP},
     matrix_ops_per_s={Format.TF32: 160_000 * GFLOP, Format.F16: 320_000 * GFLOP},
     special_per_s=2_000 * GFLOP,

@@ -92,6 +92,7 @@ def test_a_vector_loop(loops: Mapping[str, Loop]) -> None:
     assert loop.depth == 1
     assert not loop.calls
     assert loop.accumulators == 0
+    assert loop.operations == {"mul", "add"}
 
 
 def test_a_call_in_a_loop_is_named(loops: Mapping[str, Loop]) -> None:

@@ -112,6 +112,7 @@ def test_short_work_in_many_launches() -> None:
         ),
         ({"vector_bits": 128}, Tactic.VECTORIZE),
         ({"calls": ("expf",), "packed": 0}, Tactic.INLINE_TRANSCENDENTALS),
+        ({"calls": ("fmaxf",), "spills": 4, "packed": 0}, Tactic.VECTORIZE),
         ({"spills": 2}, Tactic.REGISTER_BLOCK),
         ({"divides": 1}, Tactic.AVOID_DIVISION),
         ({"gathers": 1}, Tactic.CONTIGUOUS_ACCESS),
@@ -123,6 +124,10 @@ def test_what_is_wrong_in_a_loop(changes: dict[str, object], tactic: Tactic) -> 
     assert tactic not in tactics(clean)
     assert advise(wrong)[0].actions[0].tactic is tactic
     assert "the loop of kernel" in advise(wrong)[0].cause
+
+
+def test_block_copies_and_what_calls_save_are_no_cause() -> None:
+    assert tactics(observe(slower=1.2, loops=(replace(LOOP, calls=("memcpy",), spills=3),))) == []
 
 
 def test_enough_accumulators_do_not_wait() -> None:

@@ -18,7 +18,7 @@ _DECADES_LEFT, _DECADES_RIGHT, _DECADES_BELOW = 1.2, 0.9, 0.3
 
 
 def roofline_plot(placement: Placement) -> Text:
-    """The memory's slope, the plain cores' ceiling, the matrix units' above it, and where the problem stands."""
+    """The memory's slope, the plain cores' ceiling, the matrix units' above it, and the problem's mark."""
     canvas = _Canvas.around(placement)
     ceilings = [(placement.core_ops_per_s, _LINE)]
     if placement.matrix_ops_per_s > placement.core_ops_per_s:

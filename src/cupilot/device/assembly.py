@@ -180,7 +180,7 @@ def _describe(function: str, depth: int, body: Sequence[Instruction], has_frame:
         accumulators=len(chains),
         chain=max(chains.values(), default=0),
         calls=tuple(i.callee for i in body if i.is_call),
-        operations=frozenset(i.operation for i in body if i.is_packed or i.is_scalar),
+        operations=frozenset[str]().union(*(i.operations for i in body)),
     )
 
 

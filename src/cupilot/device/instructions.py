@@ -75,9 +75,16 @@ class Instruction:
         return re.sub(r"(@plt|\+0x[0-9a-f]+)$", "", self.symbol) or "a function pointer"
 
     @property
-    def operation(self) -> str:
-        """The same for the scalar and the packed form: addss and addps are both an add."""
-        return re.sub(r"(132|213|231)?(?<!u)[ps][sdh]$", "", self.mnemonic)
+    def operations(self) -> frozenset[str]:
+        """What it computes, the same for scalar and packed, fused and separate forms: addss and subps both add."""
+        if self.is_fused:
+            return frozenset(("mul", "add"))
+        name = re.sub(r"[ps][sdh]$", "", self.mnemonic)
+        return (
+            frozenset(("add" if name == "sub" else name,))
+            if self.is_packed or self.is_scalar
+            else frozenset()
+        )
 
     @property
     def vector_bits(self) -> int:

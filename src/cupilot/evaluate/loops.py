@@ -6,6 +6,7 @@ whether the loop matters, and how much the roofline leaves, the caller decides.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 
 from cupilot.device.assembly import Loop
@@ -16,6 +17,8 @@ _FMA_LATENCY, _FMA_PER_CYCLE, _ISSUE_PER_CYCLE = 4, 2, 4
 _DIVIDE_COST = 8  # in multiply-adds
 _LANES = 8  # f32 in the common vector
 _VECTOR_LIBRARY = "_ZGV"  # how its functions begin
+_BLOCK_COPIES = {"memcpy", "memmove", "memset"}
+_ONE_INSTRUCTION = re.compile(r"(?:fmax|fmin|fabs|floor|ceil|trunc|rint|nearbyint|round|fma|sqrt)f?")
 
 
 def loop_advice(loops: Iterable[Loop], zone: Zone) -> tuple[Advice, ...]:
@@ -46,18 +49,21 @@ def _narrow(loop: Loop, zone: Zone) -> Advice | None:
 
 
 def _calls(loop: Loop, zone: Zone) -> Advice | None:
-    if not loop.calls:
+    names = sorted(set(loop.calls) - _BLOCK_COPIES)
+    if not names:
         return None
-    gain = 1.5 if all(name.startswith(_VECTOR_LIBRARY) for name in loop.calls) else float(_LANES)
+    gain = 1.5 if all(name.startswith(_VECTOR_LIBRARY) for name in names) else float(_LANES)
     why = "a polynomial in line works on whole vectors and keeps registers alive"
-    return Advice(
-        f"{_name(loop)} calls {', '.join(sorted(set(loop.calls)))} every time round",
-        (Action(Tactic.INLINE_TRANSCENDENTALS, why, gain),),
-    )
+    action = Action(Tactic.INLINE_TRANSCENDENTALS, why, gain)
+    if all(_ONE_INSTRUCTION.fullmatch(name) for name in names):
+        why = "a comparison or conversion written out is one vector instruction; the function minds NaN and errno"
+        action = Action(Tactic.VECTORIZE, why, gain)
+    return Advice(f"{_name(loop)} calls {', '.join(names)} every time round", (action,))
 
 
 def _spills(loop: Loop, zone: Zone) -> Advice | None:
-    if not loop.spills:
+    """A call saves every vector register: then the call is the cause."""
+    if not loop.spills or loop.calls:
         return None
     gain = 1 / (1 - min(0.75, 2 * loop.spills / loop.instructions))
     return Advice(
@@ -94,8 +100,8 @@ def _chains(loop: Loop, zone: Zone) -> Advice | None:
     if not loop.packed or gain <= 1.2:
         return None
     return Advice(
-        f"{_name(loop)} waits for its own sums: {loop.accumulators} accumulators, "
-        f"{loop.chain} dependent operations a round",
+        f"{_name(loop)} waits for its own sums: accumulators {loop.accumulators}, "
+        f"dependent operations a round {loop.chain}",
         (
             Action(Tactic.MULTIPLE_ACCUMULATORS, "independent sums, added up after the loop", gain),
             Action(Tactic.UNROLL, "more independent work in one round", gain),

@@ -171,6 +171,11 @@ def test_a_remainder_is_not_a_main_loop() -> None:
     assert [loop.vector_bits for loop in main_loops(read_loops(LISTING))] == [256]
 
 
+def test_an_ordered_sum_beside_a_vector_loop_is_a_main_loop() -> None:
+    no_sum = LISTING.replace("(%rsi,%rax,4),%ymm0,%ymm0", "(%rsi,%rax,4),%ymm1,%ymm0")
+    assert len(main_loops(read_loops(no_sum))) == 2
+
+
 @pytest.mark.parametrize(
     ("line", "reads", "writes"),
     [

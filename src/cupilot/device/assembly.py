@@ -72,7 +72,12 @@ def main_loops(loops: Iterable[Loop]) -> tuple[Loop, ...]:
     loops = tuple(loops)
 
     def finishes(loop: Loop, main: Loop) -> bool:
-        return main.function == loop.function and main.packed > 0 and loop.operations <= main.operations
+        return (
+            main.function == loop.function
+            and main.packed > 0
+            and loop.operations <= main.operations
+            and (main.accumulators > 0 or loop.accumulators == 0)
+        )
 
     return tuple(
         loop

@@ -49,16 +49,26 @@ def _narrow(loop: Loop, zone: Zone) -> Advice | None:
 
 
 def _calls(loop: Loop, zone: Zone) -> Advice | None:
-    names = sorted(set(loop.calls) - _BLOCK_COPIES)
+    names = sorted(n for n in set(loop.calls) - _BLOCK_COPIES if not _ONE_INSTRUCTION.fullmatch(n))
     if not names:
         return None
     gain = 1.5 if all(name.startswith(_VECTOR_LIBRARY) for name in names) else float(_LANES)
     why = "a polynomial in line works on whole vectors and keeps registers alive"
-    action = Action(Tactic.INLINE_TRANSCENDENTALS, why, gain)
-    if all(_ONE_INSTRUCTION.fullmatch(name) for name in names):
-        why = "a comparison or conversion written out is one vector instruction; the function minds NaN and errno"
-        action = Action(Tactic.VECTORIZE, why, gain)
-    return Advice(f"{_name(loop)} calls {', '.join(names)} every time round", (action,))
+    return Advice(
+        f"{_name(loop)} calls {', '.join(names)} every time round",
+        (Action(Tactic.INLINE_TRANSCENDENTALS, why, gain),),
+    )
+
+
+def _needless_calls(loop: Loop, zone: Zone) -> Advice | None:
+    names = sorted(n for n in set(loop.calls) if _ONE_INSTRUCTION.fullmatch(n))
+    if not names:
+        return None
+    why = "written out it is one vector instruction; the function minds NaN, signs and errno"
+    return Advice(
+        f"{_name(loop)} calls {', '.join(names)} every time round",
+        (Action(Tactic.VECTORIZE, why, _LANES),),
+    )
 
 
 def _spills(loop: Loop, zone: Zone) -> Advice | None:
@@ -127,6 +137,7 @@ _CAUSES: tuple[Callable[[Loop, Zone], Advice | None], ...] = (
     _scalar,
     _narrow,
     _calls,
+    _needless_calls,
     _spills,
     _divides,
     _gathers,

@@ -6,5 +6,12 @@ from collections.abc import Callable, Mapping
 
 from cupilot.device.base import Device
 from cupilot.device.cpu import Cpu
+from cupilot.errors import UsageError
 
 DEVICES: Mapping[str, Callable[[], Device]] = {"cpu": Cpu}
+
+
+def open_device(name: str) -> Device:
+    if name not in DEVICES:
+        raise UsageError(f"unknown device {name!r}", hint=f"devices: {', '.join(DEVICES)}")
+    return DEVICES[name]()

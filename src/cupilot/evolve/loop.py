@@ -1,6 +1,6 @@
 """The loop: the only file that knows the order of things.
 
-    first kernel -> (propose a strategy -> write -> evaluate -> repair -> align -> record) ... -> race -> stop?
+    first kernel -> (propose a strategy -> write -> evaluate -> repair -> align -> record)* -> race -> stop?
 
 It is a pure function of the store's answers: every decision is drawn from `Random(seed, generation, slot)`,
 and whatever is slow is asked of the evaluator or the author through the store. Running it again resumes it.
@@ -35,7 +35,7 @@ class Evaluator(Protocol):
     def evaluate(self, kernel: KernelFile) -> tuple[Evaluation, Amounts]: ...
 
     def race(self, challenger: Candidate, champion: Candidate) -> tuple[Interval | None, Amounts]:
-        """How many times faster the challenger is, run beside the champion; None where it cannot be decided."""
+        """How many times faster the challenger is, run beside the champion; None where undecidable."""
 
     def prove(self, champion: Candidate) -> tuple[Evaluation, Amounts]:
         """The champion again, from scratch: every check, every baseline, all threads."""

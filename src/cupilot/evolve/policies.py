@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from random import Random
 
 from cupilot.brief import Author, Brief, Declined, Parent
 from cupilot.evolve.candidate import Candidate, elites, fitter
-from cupilot.roofline import Placement, Zone
 from cupilot.strategy.algebra import mutate, random_strategy
+from cupilot.strategy.guidance import weights
 from cupilot.strategy.strategy import Strategy
-from cupilot.strategy.tactics import Resource, Tactic
 
 ELITES = 8
 TOURNAMENT = 3
@@ -56,8 +54,9 @@ def sce(view: View, rng: Random) -> Proposal | Declined:
         child = view.author.cross(view.brief, (as_parent(a), as_parent(b)), rng)
         if isinstance(child, Declined) or child.hash not in (a.strategy.hash, b.strategy.hash):
             return _proposal(child, "cross", base)
-    weights = {t.id: tactic_weight(t, view.brief) for t in view.brief.cookbook}
-    return Proposal(mutate(a.strategy, view.brief.cookbook, rng, weights), "mutation", a)
+    brief = view.brief
+    favour = weights(brief.cookbook, brief.placement, brief.credit)
+    return Proposal(mutate(a.strategy, brief.cookbook, rng, favour), "mutation", a)
 
 
 def best_of_n(view: View, rng: Random) -> Proposal | Declined:
@@ -72,36 +71,6 @@ def random_search(view: View, rng: Random) -> Proposal | Declined:
 
 
 POLICIES: Mapping[str, Policy] = {"sce": sce, "best-of-n": best_of_n, "random": random_search}
-
-
-def tactic_weight(tactic: Tactic, brief: Brief) -> float:
-    """How much a mutation should favour adding the tactic: does it move what binds, and has it paid?
-
-    Credit enters optimistically (mean plus one standard deviation), so what is untried stays attractive.
-    """
-    weight = 1.0
-    if brief.placement is not None:
-        weight *= relevance(tactic, brief.placement)
-    credit = brief.credit.get(tactic.id)
-    if credit is not None:
-        weight *= math.exp(2 * (credit.log_gain + credit.sd) - 2 * 0.35)
-        weight *= 0.7**credit.failures
-    return max(weight, 0.02)
-
-
-_RELIEVES = {
-    Zone.MEMORY: {Resource.BYTES, Resource.PARALLELISM},
-    Zone.MIDDLE: {Resource.BYTES, Resource.OPERATIONS, Resource.PARALLELISM},
-    Zone.COMPUTE: {Resource.OPERATIONS, Resource.PARALLELISM, Resource.PRECISION},
-    Zone.LATENCY: {Resource.LATENCY, Resource.LAUNCHES},
-}
-
-
-def relevance(tactic: Tactic, placement: Placement) -> float:
-    """3 where the tactic pays in this zone and moves what binds, 1 for one of the two, 1/3 for neither."""
-    in_zone = placement.zone in tactic.zones
-    moves = tactic.moves in _RELIEVES[placement.zone]
-    return 3.0 if in_zone and moves else 1.0 if in_zone or moves else 1 / 3
 
 
 def as_parent(candidate: Candidate) -> Parent:

@@ -1,0 +1,102 @@
+"""The built-in author: deterministic, needs no model, knows operator families and writes kernel files.
+
+Tactics choose the skeleton; the tuner chooses the numbers.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from cupilot.author.families import FAMILIES
+from cupilot.author.family import Recognised
+from cupilot.brief import Brief, Complaint, Declined, Parent
+from cupilot.kernel.file import KernelFile
+from cupilot.problem.problem import Problem
+from cupilot.strategy.algebra import best_of_both, crossover, mutate, settle
+from cupilot.strategy.guidance import weights
+from cupilot.strategy.strategy import Strategy, TacticUse
+from cupilot.strategy.tactics import Cookbook, load_cookbook
+
+_MUTATION_AFTER_CROSSOVER = 0.3
+
+
+class BuiltinAuthor:
+    """See `brief.Author`. Remembers what it recognised, by problem."""
+
+    name = "builtin"
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Problem, Recognised | Declined]] = {}
+
+    def family(self, problem: Problem) -> str | Declined:
+        found = self._recognise(problem)
+        return found if isinstance(found, Declined) else found.family
+
+    def cookbook(self, problem: Problem) -> Cookbook:
+        found = self._recognise(problem)
+        return load_cookbook().restricted(() if isinstance(found, Declined) else found.tactics)
+
+    def generate(self, brief: Brief) -> KernelFile | Declined:
+        return self._write(brief.problem, Strategy())
+
+    def plan(self, brief: Brief, rng: Random) -> Strategy | Declined:
+        """Each tactic with a probability that grows with its weight: what binds, what has paid."""
+        favour = weights(brief.cookbook, brief.placement, brief.credit)
+        tactics = list(brief.cookbook)
+        rng.shuffle(tactics)
+        tactics.sort(
+            key=lambda t: -favour[t.id]
+        )  # what is favoured goes first where tactics exclude each other
+        wanted = [
+            TacticUse.of(t.id, **{p.name: rng.choice(p.values) for p in t.parameters})
+            for t in tactics
+            if rng.random() < favour[t.id] / (1 + favour[t.id])
+        ]
+        return Strategy(tuple(sorted(settle(wanted, brief.cookbook))))
+
+    def cross(self, brief: Brief, parents: tuple[Parent, Parent], rng: Random) -> Strategy | Declined:
+        a, b = (parent.strategy for parent in parents)
+        if rng.random() < 0.5:
+            child = best_of_both(a, b, {k: c.log_gain for k, c in brief.credit.items()}, brief.cookbook)
+        else:
+            child = crossover(a, b, brief.cookbook, rng)
+        if rng.random() < _MUTATION_AFTER_CROSSOVER:
+            favour = weights(brief.cookbook, brief.placement, brief.credit)
+            child = mutate(child, brief.cookbook, rng, favour)
+        return child
+
+    def write(self, brief: Brief, strategy: Strategy, base: Parent) -> KernelFile | Declined:
+        return self._write(brief.problem, strategy)
+
+    def repair(
+        self, brief: Brief, strategy: Strategy, kernel: KernelFile, complaint: Complaint
+    ) -> KernelFile | Declined:
+        return Declined("the built-in author writes each strategy in one way only")
+
+    def _write(self, problem: Problem, strategy: Strategy) -> KernelFile | Declined:
+        found = self._recognise(problem)
+        if isinstance(found, Declined):
+            return found
+        if strategy.free_steps:
+            return Declined("the built-in author realises tactics, not steps in words")
+        if unknown := strategy.tactics - found.tactics:
+            return Declined(f"the {found.family} family has no use for {', '.join(sorted(unknown))}")
+        return found.write(strategy)
+
+    def _recognise(self, problem: Problem) -> Recognised | Declined:
+        known = self._known.get(id(problem))
+        if known is None or known[0] is not problem:
+            known = self._known[id(problem)] = (problem, _first_match(problem))
+        return known[1]
+
+
+def _first_match(problem: Problem) -> Recognised | Declined:
+    for family in FAMILIES.values():
+        found = family.recognise(problem)
+        if found is not None:
+            return found
+    operators = sorted({node.op for node in problem.graph.nodes if not node.is_leaf})
+    return Declined(
+        f"the built-in author has no family for {problem.name} ({', '.join(operators)}); "
+        "bring a language model with --model, or a kernel of your own to `cupilot eval`"
+    )

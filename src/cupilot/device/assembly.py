@@ -192,14 +192,16 @@ def _describe(function: str, depth: int, body: Sequence[Instruction], has_frame:
 def _chains(body: Sequence[Instruction]) -> Mapping[str, int]:
     """Accumulators, with the number of operations on each in one round.
 
-    A register that is read before it is first written brings a value along; if arithmetic then updates
-    it, that value is a running sum, product or extremum.
+    A register that is read before it is first written brings a value along. If arithmetic then updates it,
+    and nothing overwrites it, that value is a running sum, product or extremum.
     """
-    written = set[str]()
+    overwritten = set[str]()
     updates = Counter[str]()
     for instruction in body:
         reads, writes = instruction.vectors_used()
         if instruction.is_packed or instruction.is_scalar:
-            updates.update(reads & writes - written)
-        written |= writes - updates.keys()
+            updates.update(reads & writes - overwritten)
+        for register in writes - reads:
+            overwritten.add(register)
+            updates.pop(register, None)
     return updates

@@ -76,7 +76,7 @@ class Instruction:
 
     @property
     def operations(self) -> frozenset[str]:
-        """What it computes, in scalar and packed, fused and separate forms alike: addss and subps both add."""
+        """What it computes, in scalar and packed, fused and separate forms alike: subps adds."""
         if self.is_fused:
             return frozenset(("mul", "add"))
         name = re.sub(r"[ps][sdh]$", "", self.mnemonic)

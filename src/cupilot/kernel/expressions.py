@@ -79,14 +79,13 @@ def suggest(name: str, candidates: Iterable[str], otherwise: str) -> str:
 
 def parse_expressions(section: Section) -> tuple[Expr, ...]:
     """One expression per statement."""
-    body, code = parse_python(section)
     expressions = []
-    for statement in body:
+    for statement in parse_python(section):
         if not isinstance(statement, ast.Expr):
             raise mistake(
-                "a condition is expected", position(statement, code), "for example THREADS * VEC <= 1024"
+                "a condition is expected", position(statement, section), "for example THREADS * VEC <= 1024"
             )
-        expressions.append(read_expr(statement.value, code))
+        expressions.append(read_expr(statement.value, section))
     return tuple(expressions)
 
 
@@ -109,6 +108,8 @@ def read_expr(node: ast.expr, section: Section, depth: int = 0) -> Expr:
             tuple_ = read(base)
             if not isinstance(tuple_, Name | Property | Tuple):
                 raise mistake("only tuples have an index", at, "for example x.shape[0]")
+            if isinstance(index, ast.Tuple):
+                raise mistake("a tuple has one index", at, "for example x.shape[0]")
             return Index(tuple_, read(index), at=at)
         case ast.Tuple(elts=[_, *_] as items) | ast.List(elts=[_, *_] as items):
             return Tuple(tuple(read(item) for item in items), at=at)

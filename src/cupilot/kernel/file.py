@@ -9,6 +9,8 @@ import hashlib
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
+from textwrap import dedent
 
 from cupilot.kernel import limits
 from cupilot.kernel.expressions import suggest
@@ -47,6 +49,7 @@ class KernelFile:
 def parse_kernel(text: str) -> KernelFile:
     """Read a kernel file; whatever is wrong with it is a KernelSyntaxError with line and column."""
     text = _unix(text).removeprefix("\ufeff")
+    _check_length(text)
     _check_text(text)
     start, end = _header(text)
     sections, summary = _split(text, start, end)
@@ -74,6 +77,7 @@ def parse_kernel(text: str) -> KernelFile:
         proof=_words(sections.get("proof")),
         source_line=source_at.line,
     )  # fmt: skip
+    _check_length(print_kernel(file))
     first_point(file)
     return file
 
@@ -84,15 +88,15 @@ def print_kernel(file: KernelFile) -> str:
         "tune": [str(tunable) for tunable in file.tune],
         "where": [print_expr(condition) for condition in file.where],
         "launch": print_block(file.launch.statements),
-        "strategy": _printable(file.strategy),
-        "proof": _printable(file.proof),
+        "strategy": _dedented(file.strategy),
+        "proof": _dedented(file.proof),
     }
     lines = [f"/* cupilot {VERSION}"]
     lines += [f" {line}" if _heading(line) else line for line in _printable(file.summary)]
     for name, content in sections.items():
         if content:
             lines += [f"{name}:", *(f"{INDENT}{line}" if line else "" for line in content)]
-    return "\n".join([*lines, "*/", file.source])
+    return "\n".join([*lines, "*/", _unix(file.source).strip(" \t\n") + "\n"])
 
 
 def _unix(text: str) -> str:
@@ -103,9 +107,12 @@ def _position(text: str, offset: int) -> Position:
     return Position(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
 
 
-def _check_text(text: str) -> None:
+def _check_length(text: str) -> None:
     if len(text) > limits.MAX_FILE_CHARS:
         raise mistake("the file is too long", Position(1, 1), f"at most {limits.MAX_FILE_CHARS} characters")
+
+
+def _check_text(text: str) -> None:
     bad = re.search("[\x00\ud800-\udfff]", text)
     if bad:
         raise mistake("the file is not text", _position(text, bad.start()), "save it as UTF-8")
@@ -129,10 +136,6 @@ def _header(text: str) -> tuple[int, int]:
     end = text.find("*/", opening.end())
     if end < 0:
         raise mistake("the header is never closed", _position(text, first), "end the comment with */")
-    if end - first > limits.MAX_HEADER_CHARS:
-        raise mistake(
-            "the header is too long", _position(text, first), f"at most {limits.MAX_HEADER_CHARS} characters"
-        )
     return opening.end(), end
 
 
@@ -149,7 +152,7 @@ def _split(text: str, start: int, end: int) -> tuple[dict[str, Section], str]:
     lines = [line.rstrip(" \t") for line in [first.lstrip(" \t"), *others]]
     headings = [index for index, line in enumerate(lines) if _heading(line)]
     sections: dict[str, Section] = {}
-    for index, stop in zip(headings, [*headings[1:], len(lines)], strict=True):
+    for index, stop in pairwise([*headings, len(lines)]):
         at = Position(first_line + index, 1) if index else _position(text, start + len(first) - len(lines[0]))
         name = _check_heading(lines[index], at, sections)
         content = Section(tuple(lines[index + 1 : stop]), at.line + 1)
@@ -187,7 +190,12 @@ def _check_indentation(section: Section, name: str) -> None:
 
 
 def _words(section: Section | None) -> str:
-    return "\n".join(_printable("\n".join(section.dedented()))) if section else ""
+    return "\n".join(_dedented("\n".join(section.lines))) if section else ""
+
+
+def _dedented(words: str) -> list[str]:
+    lines = _printable(words)
+    return dedent("\n".join(lines)).split("\n") if lines else []
 
 
 def _printable(words: str) -> list[str]:

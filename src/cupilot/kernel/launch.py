@@ -18,15 +18,18 @@ from cupilot.kernel.expressions import suggest
 from cupilot.kernel.nodes import (
     Allocate,
     Assign,
+    Binary,
     Block,
     Clear,
     Expr,
     For,
     If,
+    Name,
     Position,
     Start,
     Statement,
     Unpack,
+    Update,
     mistake,
 )
 from cupilot.kernel.plan import GridStyle, Launch, Plan, ScratchSpec, TensorArg, Zero
@@ -103,6 +106,9 @@ class _Interpreter:
         match statement:
             case Assign(name, value):
                 self._assign(name, evaluate(value, self._scope), statement.at)
+            case Update(name, op, value):
+                updated = Binary(op, Name(name, at=statement.at), value, at=statement.at)
+                self._assign(name, evaluate(updated, self._scope), statement.at)
             case Unpack(names, value):
                 self._unpack(names, evaluate(value, self._scope), statement.at)
             case Allocate():
@@ -150,7 +156,7 @@ class _Interpreter:
         shape = integers(statement.shape, self._scope)
         if name in self.scratch:
             raise mistake(f"'{name}' is allocated already", at, "allocate once, before the loop")
-        if len(shape) > limits.MAX_RANK or min(shape) < 0:
+        if not 1 <= len(shape) <= limits.MAX_RANK or min(shape) < 0:
             raise mistake(f"{shape} is not a shape", at, f"one to {limits.MAX_RANK} extents, none negative")
         spec = ScratchSpec(name, shape, statement.dtype)
         total = spec.size_bytes + sum(each.size_bytes for each in self.scratch.values())
@@ -199,7 +205,7 @@ class _Interpreter:
             )
         grid, block = (integers(entry, self._scope) for entry in start.entries)
         within = all(1 <= extent <= most for extent, most in zip(block, _CUDA_MAX_BLOCK, strict=False))
-        if len(block) > 3 or not within or math.prod(block) > _CUDA_MAX_THREADS:
+        if not 1 <= len(block) <= 3 or not within or math.prod(block) > _CUDA_MAX_THREADS:
             raise mistake(
                 f"{block} is not a block", start.entries[1].at, "one to three extents, 1024 threads at most"
             )
@@ -242,7 +248,7 @@ class _Interpreter:
 
 
 def _check_grid(grid: tuple[int, ...], at: Position) -> None:
-    if len(grid) > 3 or min(grid) < 0:
+    if not 1 <= len(grid) <= 3 or min(grid) < 0:
         raise mistake(f"{grid} is not a grid", at, "one to three extents, none negative")
     if math.prod(max(extent, 1) for extent in grid) > limits.MAX_EXTENT:
         raise mistake(f"the grid {grid} is too large", at, f"at most {limits.MAX_EXTENT} blocks in all")

@@ -164,6 +164,15 @@ class Assign(Node):
 
 
 @dataclass(frozen=True)
+class Update(Node):
+    """`name op= value`"""
+
+    name: str
+    op: BinaryOp
+    value: Expr
+
+
+@dataclass(frozen=True)
 class Unpack(Node):
     names: tuple[str, ...]
     value: Expr
@@ -210,5 +219,5 @@ class For(Node):
     body: Block
 
 
-Statement = Assign | Unpack | Allocate | Clear | Start | If | For
+Statement = Assign | Update | Unpack | Allocate | Clear | Start | If | For
 Block = tuple[Statement, ...]

@@ -29,6 +29,7 @@ from cupilot.kernel.nodes import (
     Unary,
     UnaryOp,
     Unpack,
+    Update,
 )
 
 INDENT = "    "
@@ -57,10 +58,12 @@ def print_expr(expr: Expr) -> str:
 def _statement(statement: Statement) -> list[str]:
     match statement:
         case Assign(name, value):
-            return [f"{name} = {print_expr(value)}"]
+            return [f"{name} = {_bare(value)}"]
+        case Update(name, op, value):
+            return [f"{name} {op}= {_bare(value)}"]
         case Unpack(names, value):
             targets = ", ".join(names) if len(names) > 1 else f"{names[0]},"
-            return [f"{targets} = {print_expr(value)}"]
+            return [f"{targets} = {_bare(value)}"]
         case Allocate(name, shape, dtype):
             return [f"{name} = scratch({print_expr(shape)}, {dtype})"]
         case Clear(tensor):
@@ -84,6 +87,12 @@ def _indented(block: Block) -> list[str]:
 
 def _join(expressions: Iterable[Expr]) -> str:
     return ", ".join(print_expr(each) for each in expressions)
+
+
+def _bare(expr: Expr) -> str:
+    """Alone on the right-hand side, tuples need no parentheses."""
+    text = print_expr(expr)
+    return text[1:-1] if isinstance(expr, Tuple) else text
 
 
 def _at_least(expr: Expr, level: int) -> str:

@@ -10,17 +10,16 @@ from cupilot.kernel.expressions import BINARY_OPS, RESERVED, known, read_expr, r
 from cupilot.kernel.nodes import (
     Allocate,
     Assign,
-    Binary,
     Block,
     Clear,
     Expr,
     For,
     If,
-    Name,
     Position,
     Start,
     Statement,
     Unpack,
+    Update,
     mistake,
 )
 from cupilot.kernel.syntax import Section, parse_python, position
@@ -30,8 +29,7 @@ _STATEMENTS = "statements are assignments, if, for over range, zero(t) and launc
 
 
 def parse_block(section: Section) -> Block:
-    body, code = parse_python(section)
-    return _block(body, code, depth=0)
+    return _block(parse_python(section), section, depth=0)
 
 
 def _block(statements: Sequence[ast.stmt], section: Section, depth: int) -> Block:
@@ -46,10 +44,10 @@ def _statement(node: ast.stmt, section: Section, depth: int) -> Statement:
     match node:
         case ast.Assign(targets=[target], value=value):
             return _assignment(target, value, section)
-        case ast.AugAssign(target=ast.Name() as target, op=op, value=value):
-            name = _target(target, section)
-            operation = Binary(known(BINARY_OPS, op, at), Name(name, at=at), read_expr(value, section), at=at)
-            return Assign(name, operation, at=at)
+        case ast.AugAssign(target=target, op=op, value=value):
+            return Update(
+                _target(target, section), known(BINARY_OPS, op, at), read_expr(value, section), at=at
+            )
         case ast.If():
             return _if(node, section, depth)
         case ast.For():
@@ -113,6 +111,8 @@ def _if(node: ast.If, section: Section, depth: int) -> If:
     while len(rest) == 1 and isinstance(rest[0], ast.If):  # `elif` is an `if` alone in the else branch
         branches.append((read_expr(rest[0].test, section), _block(rest[0].body, section, depth + 1)))
         rest = rest[0].orelse
+    if len(branches) > limits.MAX_BRANCHES:
+        raise mistake("too many branches", position(node, section), f"at most {limits.MAX_BRANCHES}")
     return If(tuple(branches), _block(rest, section, depth + 1) if rest else (), at=position(node, section))
 
 

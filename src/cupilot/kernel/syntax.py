@@ -18,12 +18,12 @@ from cupilot.kernel import limits
 from cupilot.kernel.nodes import Position, mistake
 
 _TOKEN = re.compile(
-    r"""(?P<space>[ \t\f]+)
+    r"""(?P<space>[ \t]+)
     | (?P<number>0[xX][0-9a-fA-F]+ | (?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
     | (?P<name>[A-Za-z_][A-Za-z_0-9]*)
     | (?P<open>[(\[]) | (?P<close>[)\]])
     | (?P<operator>\*\*=|//=|\*\*|//|[<>=!+\-*/%]=|[<>=+\-*/%,.:])""",
-    re.VERBOSE,
+    re.VERBOSE | re.ASCII,
 )
 _KEYWORDS = frozenset({"and", "or", "not", "if", "elif", "else", "for", "in", "True", "False"})
 _KEYWORD_HINTS = {
@@ -46,6 +46,7 @@ _CHARACTER_HINTS = {
     "\\": "long lines continue inside parentheses",
     "{": "blocks are indented as in Python",
 }
+_FRAME = "if 1:"  # stands above the lines, so that they keep their indentation and columns
 _CLOSING = {"(": ")", "[": "]"}
 
 
@@ -60,49 +61,36 @@ class Section:
     def at(self) -> Position:
         return Position(self.first_line, 1)
 
-    @property
-    def indentation(self) -> str:
-        """The whitespace all lines with something on them begin with."""
-        indentations = [_indentation(line) for line in self.lines if line.strip(" \t")]
-        shortest = min(indentations, key=len, default="")
-        while not all(each.startswith(shortest) for each in indentations):
-            shortest = shortest[:-1]
-        return shortest
 
-    def dedented(self) -> list[str]:
-        width = len(self.indentation)
-        return [line[width:].rstrip(" \t") for line in self.lines]
-
-
-def parse_python(section: Section) -> tuple[list[ast.stmt], Section]:
-    """The statements of a section, and the section without comments: what `position` needs."""
+def parse_python(section: Section) -> list[ast.stmt]:
+    """The statements of a section, whose lines are all indented."""
     code = Section(tuple(line.partition("#")[0].rstrip(" \t") for line in section.lines), section.first_line)
     _check_tokens(code)
+    if not any(code.lines):
+        return []
     try:
-        tree = ast.parse("\n".join(code.dedented()) + "\n")
+        tree = ast.parse("\n".join([_FRAME, *code.lines, ""]))
     except SyntaxError as error:
-        at = _syntax_error_position(error, code)
-        raise mistake(
-            f"this is not valid: {error.msg}", at, "the launch language has Python's syntax"
-        ) from None
-    return tree.body, code
+        hint = "the launch language has Python's syntax"
+        raise mistake(f"this is not valid: {error.msg}", _error_position(error, code), hint) from None
+    except (RecursionError, MemoryError):  # what Python's parser raises for chains of thousands of elifs
+        raise mistake("the section is nested too deeply", section.at, "use fewer branches") from None
+    (frame,) = tree.body
+    assert isinstance(frame, ast.If)
+    return frame.body
 
 
 def position(node: ast.AST, section: Section) -> Position:
     """Where a node of Python's tree stands in the kernel file."""
     line: int = getattr(node, "lineno", 1)
     column: int = getattr(node, "col_offset", 0)
-    return Position(section.first_line + line - 1, len(section.indentation) + column + 1)
+    return Position(section.first_line + line - 2, column + 1)
 
 
-def _indentation(line: str) -> str:
-    return line[: len(line) - len(line.lstrip(" \t"))]
-
-
-def _syntax_error_position(error: SyntaxError, section: Section) -> Position:
-    line = min(max(error.lineno or 1, 1), len(section.lines))
-    column = max(error.offset or 1, 1) + len(section.indentation)
-    return Position(section.first_line + line - 1, min(column, len(section.lines[line - 1]) + 1))
+def _error_position(error: SyntaxError, section: Section) -> Position:
+    index = min(max((error.lineno or 0) - 2, 0), len(section.lines) - 1)
+    column = min(max(error.offset or 1, 1), len(section.lines[index]) + 1)
+    return Position(section.first_line + index, column)
 
 
 def _tokens(section: Section) -> Iterator[tuple[str, str, Position]]:
@@ -132,13 +120,12 @@ def _unknown_character(character: str, at: Position) -> KernelSyntaxError:
 
 def _check_tokens(section: Section) -> None:
     opened: list[tuple[str, Position]] = []
-    total = in_statement = elifs = 0
+    total = in_statement = 0
     for kind, text, at in _tokens(section):
         if kind == "end":
             in_statement = in_statement if opened else 0
             continue
         total, in_statement = total + 1, in_statement + 1
-        elifs += text == "elif"
         if kind == "name":
             _check_name(text, at)
         elif kind == "open":
@@ -151,7 +138,7 @@ def _check_tokens(section: Section) -> None:
             raise mistake(
                 "the statement is too long", at, f"at most {limits.MAX_STATEMENT_TOKENS} words; split it"
             )
-        if total > limits.MAX_SECTION_TOKENS or elifs > limits.MAX_ELIFS:
+        if total > limits.MAX_SECTION_TOKENS:
             raise mistake("the section is too long", at, "use a for loop")
     if opened:
         text, at = opened[-1]

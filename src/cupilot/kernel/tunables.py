@@ -20,7 +20,7 @@ from cupilot.kernel.values import Fuel, Scope, TooLongError, number
 
 Point = dict[str, int]
 
-_LINE = re.compile(r"([A-Z][A-Z0-9_]*)[ \t]*=[ \t]*(\d+(?:[ \t]*\|[ \t]*\d+)*)")
+_LINE = re.compile(r"([A-Z][A-Z0-9_]*)[ \t]*=[ \t]*([0-9]+(?:[ \t]*\|[ \t]*[0-9]+)*)")
 _EXAMPLE = "write THREADS = 128 | 256 | 512: an uppercase name and whole numbers"
 _FUEL_PER_POINT = 500  # what each point found adds to the search for the next
 

@@ -19,8 +19,9 @@ _ARITHMETIC = (
     rf"(?:{_FUSED}|add|sub|mul|div|sqrt|max|min|rcp\d*|rsqrt\d*|round|rndscale|scalef|reduce|hadd|addsub)"
 )
 _DOT = r"dpbf16ps|pdpbusds?|pdpwssds?|pmadd(?:wd|ubsw)"
-_IS_SCALAR = re.compile(_ARITHMETIC + r"s[sdh]")
-_IS_PACKED = re.compile(_ARITHMETIC + rf"p[sdh]|{_DOT}")
+_INTEGER = r"p(?:add|sub|mul|min|max|cmp|abs|sad)\w+"
+_IS_SCALAR = re.compile(_ARITHMETIC + r"s[sdh]|cmp[a-z]+s[sdh]|u?comis[sdh]")
+_IS_PACKED = re.compile(_ARITHMETIC + rf"p[sdh]|cmp[a-z_]*p[sdh]|{_DOT}|{_INTEGER}")
 _IS_FUSED = re.compile(rf"(?:{_FUSED})[ps][sdh]|{_DOT}")
 _IS_DIVIDE = re.compile(r"(?:div|sqrt)[ps][sdh]|i?div[bwlq]?")
 _IS_STREAMING = re.compile(r"movnt(?:p[sd]|dq|q|i)")
@@ -41,7 +42,7 @@ class Instruction:
 
     @property
     def is_scalar(self) -> bool:
-        """Floating-point arithmetic on one element."""
+        """Floating-point arithmetic, or a comparison, of one element."""
         return _IS_SCALAR.fullmatch(self.mnemonic) is not None
 
     @property

@@ -34,8 +34,9 @@ def names(text: str) -> frozenset[str]:
 
 
 UNROUNDED = names(
-    """neg abs relu maximum minimum fmax fmin where clamp clamp_min clamp_max hardtanh sign sgn floor
-    ceil round trunc fmod threshold masked_fill positive nan_to_num relu6 hardshrink copysign heaviside fill zero"""
+    """neg abs relu maximum minimum fmax fmin where clamp clamp_min clamp_max hardtanh sign sgn floor ceil
+    round trunc fmod threshold masked_fill positive nan_to_num relu6 hardshrink copysign heaviside
+    fill zero"""
 )
 JUMPING = names("floor ceil round trunc sign sgn heaviside fmod remainder floor_divide hardshrink frac")
 FLUSHING = names("exp exp2 sigmoid erfc softplus log_sigmoid_forward expm1 pow")

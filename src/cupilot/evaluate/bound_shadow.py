@@ -139,7 +139,7 @@ def chunks(out: torch.Tensor, leaves: list[torch.Tensor]) -> Iterator[Callable[[
         yield cut
 
 
-_CHUNK = 1 << 16
+_CHUNK = 1 << 15  # up to here torch stays on one thread: waiting for others costs more than they bring
 
 
 def _weak(tensor: torch.Tensor) -> StorageWeakRef:

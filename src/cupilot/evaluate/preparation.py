@@ -1,0 +1,211 @@
+"""Prepares a problem for verdicts: draws inputs, computes references, sees what they cover, tries nulls.
+
+Runs once per problem; a problem on which no honest verdict is possible is refused here, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import torch
+
+from cupilot.errors import ProblemError
+from cupilot.evaluate.coverage import AIMS, Tally, aimed_inputs, strengths
+from cupilot.evaluate.inputs import Distribution, derived_seed, distributions, draw_inputs
+from cupilot.evaluate.nullgate import Trial, failing_gates
+from cupilot.evaluate.reference import Reference, build_reference
+from cupilot.evaluate.reference_cache import ReferenceCache
+from cupilot.evaluate.rounding import rounding_of
+from cupilot.evaluate.suite import (
+    Case,
+    Coverage,
+    Suite,
+    case_key,
+    load_suite,
+    store_case,
+    store_suite,
+    suite_key,
+)
+from cupilot.problem.cases import ShapeCase
+from cupilot.problem.problem import Problem
+
+FEWEST_LIVE = 8
+DEAD_SHARE = 0.5  # of an output's elements that prove nothing
+FEW = 8  # distributions at a shape that is neither the smallest nor the target
+AT_TARGET = 10
+AIMED_ROUNDS = 48  # further inputs at the smallest shape, until every element is covered
+AIMED_ROUNDS_AT_TARGET = 4
+MEMORY_SHARE = 0.5
+
+Progress = Callable[[str], None]
+Tensors = Mapping[str, torch.Tensor]
+
+
+def prepare(
+    problem: Problem, cache: ReferenceCache, progress: Progress = lambda _: None, *, again: bool = False
+) -> Suite:
+    """The suite of a problem, from the cache if it is there; `again` brings back cases that were evicted."""
+    key = suite_key(problem)
+    suite = None if again else load_suite(cache, key)
+    if suite is None:
+        suite = _Preparation(problem, key, cache, progress).run()
+        store_suite(cache, key, suite)
+    return suite
+
+
+def planned_shapes(problem: Problem) -> tuple[tuple[ShapeCase, ...], bool]:
+    """Smallest first, the targets last; whether a target had to be scaled to fit into memory."""
+    free_bytes = int(_memory_available() * MEMORY_SHARE)
+    held_out = sorted(problem.shapes[len(problem.targets) :], key=lambda case: case.numel)
+    held_out.sort(key=lambda case: case.name != "small")
+    if problem.target_fits(free_bytes):
+        return (*held_out, *problem.targets), False
+    limit = free_bytes
+    while (scaled := problem.scaled(limit)) is not None and problem.reference_bytes(scaled) > free_bytes:
+        limit //= 2
+    if scaled is None:
+        need, have = problem.reference_bytes(problem.targets[0]) >> 20, free_bytes >> 20
+        raise ProblemError(
+            f"{problem.name}: the reference needs about {need} MB at a fixed shape, and {have} MB are free",
+            hint="use a machine with more memory, or a smaller size of the problem",
+        )
+    return (*held_out, scaled), True
+
+
+def shape_named(problem: Problem, name: str) -> ShapeCase:
+    return next(shape for shape in planned_shapes(problem)[0] if shape.name == name)
+
+
+def _memory_available() -> int:
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) << 10
+    return 4 << 30
+
+
+class _Preparation:
+    """The state of one preparation: cases so far, what was dropped, what is covered."""
+
+    def __init__(self, problem: Problem, key: str, cache: ReferenceCache, progress: Progress) -> None:
+        self._key = key
+        self._problem, self._cache, self._progress = problem, cache, progress
+        self._rounding = rounding_of(problem.precision)
+        self._seed = derived_seed(cache.base_seed, problem.name)
+        self._own = problem.draw(self._seed % 2**31)
+        self._cases: list[Case] = []
+        self._trials: list[Trial] = []
+        self._live: set[Distribution] = set()
+        self._dead: dict[str, str] = {}
+        self._sketched: set[str] = set()
+
+    def run(self) -> Suite:
+        shapes, scaled = planned_shapes(self._problem)
+        every = distributions(self._problem)
+        coverage = {}
+        for place, shape in enumerate(shapes):
+            first, target = place == 0, shape.name.startswith(("target", "scaled"))
+            chosen = every if first else every[: AT_TARGET if target else FEW]
+            rounds = AIMED_ROUNDS if first else AIMED_ROUNDS_AT_TARGET if target else 0
+            coverage[shape.name] = self._shape(shape, chosen, rounds, gate=first)
+        self._judge(every)
+        dropped = {d.name: self._dead[d.name] for d in every if d not in self._live and d.name in self._dead}
+        return Suite(tuple(self._cases), dropped, coverage, tuple(sorted(self._sketched)), scaled)
+
+    def _shape(
+        self, shape: ShapeCase, chosen: Sequence[Distribution], rounds: int, *, gate: bool
+    ) -> Coverage:
+        tally = Tally()
+        base: Tensors | None = None
+        for distribution in chosen:
+            self._progress(f"{shape.name}: {distribution.name}")
+            seed = derived_seed(self._seed, shape.name, distribution.name)
+            tensors = draw_inputs(self._problem, shape, distribution, seed, self._own)
+            reference = self._reference(tensors, shape, coherent=distribution.is_coherent)
+            reason = why_dead(reference, distribution)
+            if reason:
+                self._dead.setdefault(distribution.name, reason)
+                continue
+            self._live.add(distribution)
+            base = base or tensors
+            self._keep(shape, distribution.name, distribution.exposes, seed, tensors, reference)
+            tally.add(strengths(self._problem, shape, tensors, reference))
+            if gate:
+                self._trials.append(Trial(tensors, reference, self._halved(tensors)))
+        if base is not None:
+            self._aim(shape, base, tally, rounds)
+        return Coverage(*tally.counts())
+
+    def _aim(self, shape: ShapeCase, base: Tensors, tally: Tally, rounds: int) -> None:
+        """Goes on with inputs that put the elements not yet exercised where they count."""
+        sizes = dict.fromkeys(AIMS, max(1, tally.missing() // 4))
+        for turn in range(rounds):
+            if not tally.missing() or not sizes:
+                return
+            aim = max(sizes, key=lambda name: sizes[name])
+            seed = derived_seed(self._seed, shape.name, "aimed", turn)
+            tensors = aimed_inputs(self._problem, shape, base, tally, aim, sizes[aim], seed)
+            reference = self._reference(tensors, shape, coherent=False)
+            gain = 0
+            if not why_dead(reference, None):
+                gain = tally.add(strengths(self._problem, shape, tensors, reference))
+            if gain:
+                name = f"aimed {turn + 1} ({aim})"
+                self._keep(shape, name, "elements that other inputs miss", seed, tensors, reference)
+            if gain * 4 < sizes[aim]:
+                sizes[aim] //= 4
+            if sizes[aim] == 0:
+                del sizes[aim]
+
+    def _reference(self, tensors: Tensors, shape: ShapeCase, *, coherent: bool) -> Reference:
+        names = [spec.name for spec in shape.signature.outputs]
+        reference = build_reference(
+            self._problem.reference, tensors, names, self._rounding, coherent=coherent
+        )
+        self._sketched.update(reference.sketched)
+        return reference
+
+    def _keep(
+        self, shape: ShapeCase, name: str, exposes: str, seed: int, tensors: Tensors, reference: Reference
+    ) -> None:
+        key = case_key(self._key, shape, name, seed)
+        store_case(self._cache, key, tensors, reference)
+        self._cases.append(Case(shape.name, name, exposes, key))
+
+    def _halved(self, tensors: Tensors) -> tuple[torch.Tensor, ...]:
+        """What comes out when the second half of every floating input is missing."""
+        cut = {}
+        for name, tensor in tensors.items():
+            cut[name] = tensor.clone()
+            if tensor.is_floating_point() and name in self._problem.targets[0].shapes:
+                cut[name].view(-1)[(tensor.numel() + 1) // 2 :] = 0
+        return self._problem.reference(cut, torch.float32)
+
+    def _judge(self, every: Sequence[Distribution]) -> None:
+        """Refuses a problem that too few inputs test, or that a kernel passes by doing nothing."""
+        live = [d for d in self._live if not d.places_nonfinite]
+        if len(live) < FEWEST_LIVE:
+            reasons = "; ".join(f"{name}: {reason}" for name, reason in list(self._dead.items())[:4])
+            raise ProblemError(
+                f"{self._problem.name} cannot be checked: only {len(live)} of {len(every)} kinds of input "
+                f"prove anything ({reasons})",
+                hint="keep intermediate values finite in single precision, or shorten sums that cancel",
+            )
+        passing = failing_gates(self._trials, self._rounding.storage)
+        if passing:
+            raise ProblemError(
+                f"{self._problem.name} cannot be checked: {' and '.join(passing)} would pass as right",
+                hint="return more than a constant, at an extent above one",
+            )
+
+
+def why_dead(reference: Reference, distribution: Distribution | None) -> str:
+    """Why an input proves nothing here, or an empty string."""
+    if distribution is None or not distribution.places_nonfinite:
+        if all(output.nonfinite_share > DEAD_SHARE for output in reference.outputs):
+            return "the reference is not finite"
+    elif not any(output.nonfinite_share for output in reference.outputs):
+        return "no NaN or infinity reaches the result"
+    if all(output.vagueness > DEAD_SHARE for output in reference.outputs):
+        return "rounding alone may change half of the result by more than 1 %"
+    return ""

@@ -106,10 +106,8 @@ def read_expr(node: ast.expr, section: Section, depth: int = 0) -> Expr:
             return _attribute(node, section)
         case ast.Subscript(value=base, slice=index):
             tuple_ = read(base)
-            if not isinstance(tuple_, Name | Property | Tuple):
-                raise mistake("only tuples have an index", at, "for example x.shape[0]")
-            if isinstance(index, ast.Tuple):
-                raise mistake("a tuple has one index", at, "for example x.shape[0]")
+            if not isinstance(tuple_, Name | Property | Tuple) or isinstance(index, ast.Tuple):
+                raise mistake("only tuples have an index, and only one", at, "for example x.shape[0]")
             return Index(tuple_, read(index), at=at)
         case ast.Tuple(elts=[_, *_] as items) | ast.List(elts=[_, *_] as items):
             return Tuple(tuple(read(item) for item in items), at=at)

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cupilot.problem.operators import Operation
 from cupilot.problem.precision import Arithmetic
 from cupilot.roofline import (
     DevicePeaks,
     Format,
     MemoryLevel,
-    Operation,
     Pattern,
     Placement,
     Source,
@@ -65,7 +65,7 @@ def at(work: Work, peaks: DevicePeaks = CPU, arithmetic: Arithmetic = Arithmetic
 
 
 def test_zones_of_typical_problems() -> None:
-    relu = Work(64e6, 64e6, {Operation.SIMPLE: 16e6})
+    relu = Work(64e6, 64e6, {Operation.ARITHMETIC: 16e6})
     assert at(relu).zone is Zone.MEMORY
     assert at(matmul(1024)).zone is Zone.COMPUTE
     assert at(relu, GPU).zone is Zone.MEMORY
@@ -143,7 +143,11 @@ def test_the_floor_is_never_above_what_is_attainable(
     read: float, written: float, contraction: float, simple: float, special: float,
     peaks: DevicePeaks, arithmetic: Arithmetic,
 ) -> None:  # fmt: skip
-    operations = {Operation.CONTRACTION: contraction, Operation.SIMPLE: simple, Operation.SPECIAL: special}
+    operations = {
+        Operation.CONTRACTION: contraction,
+        Operation.ARITHMETIC: simple,
+        Operation.SPECIAL: special,
+    }
     placement = at(Work(read, written, operations), peaks, arithmetic)
     assert 0 < placement.floor_s <= placement.attainable_s * (1 + 1e-9)
     assert placement.core_ridge_ops_per_byte <= placement.matrix_ridge_ops_per_byte * (1 + 1e-9)

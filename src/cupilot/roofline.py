@@ -13,8 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
+from cupilot.problem.operators import Operation
 from cupilot.problem.precision import Arithmetic
+
+if TYPE_CHECKING:
+    from cupilot.problem.counts import Counts
 
 
 class Zone(StrEnum):
@@ -36,14 +41,6 @@ class Format(StrEnum):
     BF16 = "bf16"
     F8 = "f8"
     I8 = "i8"
-
-
-class Operation(StrEnum):
-    """Classes of operations that run at different speeds."""
-
-    CONTRACTION = "contraction"  # multiplies and adds of products and convolutions: fit for matrix units
-    SIMPLE = "simple"  # one instruction each: add, multiply, compare
-    SPECIAL = "special"  # exp, log, tanh, ...: a hardware unit on GPUs, a polynomial on CPUs
 
 
 class Pattern(StrEnum):
@@ -87,6 +84,10 @@ class Work:
     def __post_init__(self) -> None:
         if self.bytes_total <= 0:
             raise ValueError("a problem reads or writes something")
+
+    @classmethod
+    def of(cls, counts: Counts) -> Work:
+        return cls(counts.bytes_read, counts.bytes_written, counts.operations)
 
     @property
     def bytes_total(self) -> float:
@@ -208,13 +209,14 @@ def byte_floor_s(work: Work, peaks: DevicePeaks, footprint_bytes: float) -> floa
 
 
 def operation_floor_s(work: Work, peaks: DevicePeaks, arithmetic: Arithmetic) -> float:
-    """Contractions on the best unit, everything on all units at once. Special functions count nothing here:
-    how few instructions one needs is nobody's theorem."""
-    core, best = peaks.core(arithmetic), peaks.matrix(arithmetic)
-    contraction = work.operations.get(Operation.CONTRACTION, 0.0)
-    simple = work.operations.get(Operation.SIMPLE, 0.0)
-    together = core + best if best > core else core
-    return max(contraction / best, (contraction + simple) / together)
+    """Contractions on the best unit, or other arithmetic on all pipes.
+
+    Comparisons and special functions count nothing here: they may run on pipes and in formats of their own.
+    """
+    return max(
+        work.operations.get(Operation.CONTRACTION, 0) / peaks.matrix(arithmetic),
+        work.operations.get(Operation.ARITHMETIC, 0) / peaks.core(arithmetic),
+    )
 
 
 def _attainable_bytes_s(work: Work, level: MemoryLevel) -> float:
@@ -231,11 +233,10 @@ def _attainable_bytes_s(work: Work, level: MemoryLevel) -> float:
 
 def _attainable_operations_s(work: Work, peaks: DevicePeaks, core: float, contraction: float) -> float:
     """A plain operation takes the slot of a fused one, which counts two; special functions overlap."""
-    arithmetic_s = (
-        work.operations.get(Operation.CONTRACTION, 0.0) / contraction
-        + 2 * work.operations.get(Operation.SIMPLE, 0.0) / core
-    )
-    return max(arithmetic_s, work.operations.get(Operation.SPECIAL, 0.0) / peaks.special_per_s)
+    operations = work.operations
+    plain = operations.get(Operation.ARITHMETIC, 0) + operations.get(Operation.COMPARE, 0)
+    arithmetic_s = operations.get(Operation.CONTRACTION, 0) / contraction + 2 * plain / core
+    return max(arithmetic_s, operations.get(Operation.SPECIAL, 0) / peaks.special_per_s)
 
 
 def _fastest(level: MemoryLevel, *patterns: Pattern) -> float:

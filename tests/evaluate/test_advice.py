@@ -9,8 +9,9 @@ from cupilot.device.assembly import Loop
 from cupilot.evaluate.advice import Advice, Severity, Tactic, to_json
 from cupilot.evaluate.causes import Observed, advise
 from cupilot.kernel.plan import Launch, Plan, ScratchSpec, TensorArg, Zero
+from cupilot.problem.operators import Operation
 from cupilot.problem.precision import Arithmetic
-from cupilot.roofline import DevicePeaks, Format, MemoryLevel, Operation, Pattern, Source, Work, place
+from cupilot.roofline import DevicePeaks, Format, MemoryLevel, Pattern, Source, Work, place
 from cupilot.types import DType, Role, Signature, TensorSpec
 
 GB = 1e9
@@ -29,7 +30,7 @@ PEAKS = DevicePeaks(
     launch_s=1e-7,
 )
 N = 16 << 20
-STREAMING = Work(4.0 * N, 4.0 * N, {Operation.SIMPLE: 1.0 * N})
+STREAMING = Work(4.0 * N, 4.0 * N, {Operation.ARITHMETIC: 1.0 * N})
 PRODUCT = Work(8e6, 4e6, {Operation.CONTRACTION: 2e9})
 SIGNATURE = Signature(
     tensors=(TensorSpec("x", (N,), DType.F32, Role.INPUT),),

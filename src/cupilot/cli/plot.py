@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from rich.text import Text
 
+from cupilot.cli.units import scaled
 from cupilot.roofline import Placement
 
 _WIDTH, _HEIGHT = 60, 13  # characters inside the axes
@@ -116,11 +117,3 @@ class _Canvas:
         for column, decade in sorted(self._ticks().items()):
             line = line.ljust(column) + f"{10.0**decade:g}"
         return line
-
-
-def scaled(value: float, unit: str) -> str:
-    """1.5e12, "op/s" -> "1.5 Top/s"."""
-    for prefix, factor in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if value >= factor:
-            return f"{value / factor:.3g} {prefix}{unit}"
-    return f"{value:.3g} {unit}"

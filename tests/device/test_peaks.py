@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -132,6 +133,13 @@ def test_the_arithmetic_loops_run_on_registers_alone() -> None:
         assert loop.packed >= 12
         assert loop.packed == loop.accumulators
         assert loop.spills == loop.loads == loop.stores == 0
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="these are x86-64 machines")
+@pytest.mark.parametrize("machine", ["x86-64", "haswell", "alderlake", "sapphirerapids"])
+def test_the_program_is_valid_for_machines_unlike_this_one(machine: str) -> None:
+    command = [str(native.compiler().path), "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run([*command, f"-march={machine}", str(native.SOURCES / "peaks.cpp")], check=True)
 
 
 def test_caches_shared_by_cpus_count_once(tmp_path: Path) -> None:

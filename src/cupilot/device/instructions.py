@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 _LINE = re.compile(r"^\s*([0-9a-f]+):\t(\S+)(?:\s+([^#<]*?))?\s*(?:<([^>]*)>)?\s*(?:#.*)?$")
-_PREFIXES = {"lock", "rep", "repz", "repnz", "bnd", "notrack", "data16", "cs", "ds", "es"}
+_PREFIXES = {"lock", "rep", "repz", "repnz", "bnd", "notrack", "data16", "cs", "ds", "es", "{vex}", "{evex}"}
 _REGISTER = re.compile(r"%([xyz])mm(\d+)")
 _BITS = {"x": 128, "y": 256, "z": 512}
 _STACK = re.compile(r"-?(?:0x[0-9a-f]+)?\(%(rsp|rbp)\)")

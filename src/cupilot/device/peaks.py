@@ -25,7 +25,7 @@ from cupilot.errors import DeviceUnavailable
 from cupilot.roofline import DevicePeaks, Format, MemoryLevel, Pattern, Source
 
 _FLAGS = ("-O3", "-march=native", "-pthread")
-_ATTEMPTS = 3  # while the machine is busy
+_ATTEMPTS = 2  # while the machine is busy
 _NEAR, _FAR = (
     1.25,
     4.0,

@@ -27,6 +27,7 @@ _NAMES = {
     "max_pool2d_with_indices": "max_pool2d", "max_pool3d_with_indices": "max_pool3d",
     "_adaptive_avg_pool2d": "adaptive_avg_pool2d", "_adaptive_avg_pool3d": "adaptive_avg_pool3d",
     "nll_loss_forward": "nll_loss", "nll_loss2d_forward": "nll_loss2d",
+    "unsafe_split": "split", "unsafe_split_with_sizes": "split_with_sizes", "unsafe_chunk": "chunk",
     "_unsafe_view": "view", "reshape": "view", "_unsafe_index": "index",
     "linalg_vector_norm": "norm", "t": "permute", "transpose": "permute", "_to_copy": "cast",
     "clip": "clamp", "native_dropout": "dropout",

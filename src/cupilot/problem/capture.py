@@ -132,6 +132,9 @@ class _Reader:
         ):
             self.refs[node] = inputs[0]
             return
+        if op == "dropout" and made.attributes.get("p") == 0.0:
+            self.refs[node] = (inputs[0],)
+            return
         self._note_effects(target, made)
         self._add(node, made)
 

@@ -98,10 +98,11 @@ def _learn(spec: TensorSpec, draws: Sequence[torch.Tensor], target: Signature) -
     values = _few_values(draws)
     if values and domain.structure is Structure.FULL:
         return replace(domain, values=values)
+    simplex = _simplex_dim(draws) if low >= 0 else None
+    if simplex is not None:
+        return replace(domain, low=_SMALL_SHARE if low > 0 else 0.0, high=1.0, sums_to_one=simplex)
     low_bound, high_bound = _bounds(low, high, count)
-    return replace(
-        domain, low=low_bound, high=high_bound, sums_to_one=_simplex_dim(draws) if low >= 0 else None
-    )
+    return replace(domain, low=low_bound, high=high_bound)
 
 
 def _all_finite(draws: Sequence[torch.Tensor]) -> bool:
@@ -212,9 +213,8 @@ def _buffer_domains(program: Program, target: Signature, mutated: Sequence[str])
 def _widened(program: Program, domains: dict[str, Domain], trial: Signature) -> dict[str, Domain]:
     """Intervals that only the generator keeps to are given up, one tensor after the other."""
     shapes = {spec.name: spec.shape for spec in trial.tensors}
-    for name, domain in domains.items():
-        if not domain.is_interval:
-            continue
+    for name in [spec.name for spec in program.inputs if domains[spec.name].is_interval]:
+        domain = domains[name]
         drawn = str(domain)
         for wider in (Domain(domain.dtype), Domain(domain.dtype, low=0.0)):
             if (wider.low, wider.high) == (domain.low, domain.high):

@@ -12,11 +12,13 @@ from pathlib import Path
 
 import torch
 
-from cupilot.errors import ProblemError
+from cupilot.errors import UsageError
 from cupilot.problem.capture import capture
 from cupilot.problem.cases import ShapeCase
+from cupilot.problem.counts import Counts, count
 from cupilot.problem.domains import Domain
 from cupilot.problem.graph import Graph
+from cupilot.problem.influence import without_influence
 from cupilot.problem.learning import learn_domains
 from cupilot.problem.precision import Precision
 from cupilot.problem.program import Arguments, Program, Shapes, computing_in
@@ -51,9 +53,14 @@ class Problem:
         with computing_in(torch.float64):
             return tuple(self.program.call(tensors, grad=True).values())
 
-    def draw(self, seed: int) -> dict[str, torch.Tensor]:
-        """Inputs from the user's own generator and fresh weights, at the (first) target."""
-        return self.program.draw_inputs(self.targets[0].arguments or (), seed) | self.weights(seed)
+    def draw(self, seed: int, case: ShapeCase | None = None) -> dict[str, torch.Tensor]:
+        """Inputs from the user's own generator and fresh weights, at one target (else the first)."""
+        arguments = (case or self.targets[0]).arguments
+        if arguments is None:
+            raise UsageError(
+                "the problem's generator makes the targets only", hint="draw at problem.targets, or project"
+            )
+        return self.program.draw_inputs(arguments, seed) | self.weights(seed)
 
     def weights(self, seed: int) -> dict[str, torch.Tensor]:
         """Parameters and buffers as the module's constructor makes them."""
@@ -72,13 +79,29 @@ class Problem:
     @cached_property
     def domains(self) -> Mapping[str, Domain]:
         """The values each input and weight may take, at the target; `domains_at` for other shapes."""
-        trial = next((case for case in self.shapes if case.name == "odd"), self.targets[0])
         given = self.targets[0].arguments or ()
-        return learn_domains(self.program, self.target, given, self.graph.mutated, trial.signature)
+        return learn_domains(self.program, self.target, given, self.graph.mutated, self._trial)
 
     def domains_at(self, case: ShapeCase) -> Mapping[str, Domain]:
         shapes = {spec.name: spec.shape for spec in case.signature.tensors}
         return {name: domain.at(shapes) for name, domain in self.domains.items()}
+
+    @cached_property
+    def counts(self) -> Counts:
+        """The least any kernel must do at the (first) target."""
+        return count(self.graph, self.target, self.domains, self._idle)
+
+    def counts_at(self, case: ShapeCase) -> Counts:
+        return count(capture(self.program, case.signature), case.signature, self.domains, self._idle)
+
+    @cached_property
+    def _trial(self) -> Signature:
+        """A small shape to try the module out at."""
+        return next((case for case in self.shapes if case.name == "odd"), self.targets[0]).signature
+
+    @cached_property
+    def _idle(self) -> frozenset[str]:
+        return without_influence(self.program, self.domains, self._trial)
 
     def scaled(self, limit_bytes: int) -> ShapeCase | None:
         """The target made smaller until its tensors fit into `limit_bytes`; None when it cannot shrink."""
@@ -112,11 +135,7 @@ def target_cases(program: Program, arguments: tuple[Arguments, ...]) -> tuple[Sh
     """The shapes of the user's own inputs, one case for each tuple of generator arguments."""
     cases = []
     for index, given in enumerate(arguments):
-        shapes = {spec.name: spec.shape for spec in program.inputs}
+        shapes = program.input_shapes(given)
         name = "target" if len(arguments) == 1 else f"target-{index + 1}"
         cases.append(ShapeCase(name, shapes, program.signature(shapes), given))
-    if len({frozenset(case.shapes) for case in cases}) > 1:
-        raise ProblemError(
-            "SHAPES give different inputs", hint="every entry must make tensors of the same names"
-        )
     return tuple(cases)

@@ -86,6 +86,25 @@ class Program:
             module = build_model(self.make_model, self.path)
         return {name: self.stored(tensor.clone()) for name, (_, _, tensor) in state_tensors(module).items()}
 
+    def input_shapes(self, arguments: Arguments) -> dict[str, tuple[int, ...]]:
+        """Of what the generator makes for these arguments; it may differ from the first in extents only."""
+        with self._without_data(), guarded(self.path, "make_inputs"), seeded(0):
+            values = _as_arguments(self.make_inputs(*arguments))
+        binding, tensors = bind(self.skeleton.forward, values)
+        made = {name: _spec(name, tensor, Role.INPUT, self.precision) for name, tensor in tensors.items()}
+        expected = {spec.name: (spec.dtype, len(spec.shape)) for spec in self.inputs}
+        if {name: (spec.dtype, len(spec.shape)) for name, spec in made.items()} != expected:
+            raise ProblemError(
+                f"SHAPES: make_inputs{arguments} makes other tensors than for the first entry",
+                hint="entries may differ in extents, not in names, element types or ranks",
+            )
+        if binding.scalars != self.binding.scalars:
+            raise ProblemError(
+                f"SHAPES: make_inputs{arguments} makes other numbers than for the first entry",
+                hint="a number that forward takes must be the same in every entry",
+            )
+        return {name: spec.shape for name, spec in made.items()}
+
     def signature(self, shapes: Shapes | None = None) -> Signature:
         """What a kernel sees when the inputs have these shapes; raises when the module rejects them."""
         inputs = self.inputs if shapes is None else tuple(_reshaped(spec, shapes) for spec in self.inputs)
@@ -101,12 +120,14 @@ class Program:
     @contextlib.contextmanager
     def blank(self, specs: Sequence[TensorSpec]) -> Iterator[dict[str, torch.Tensor]]:
         """Tensors without data to look at the module with; small real ones when the code looks at values."""
-        if self.uses_values:
-            with modest_memory():
-                yield {spec.name: torch.ones(spec.shape, dtype=torch_dtype(spec.dtype)) for spec in specs}
-        else:
-            with quiet(), self._fake_mode:
-                yield {spec.name: torch.empty(spec.shape, dtype=torch_dtype(spec.dtype)) for spec in specs}
+        make = torch.ones if self.uses_values else torch.empty
+        with self._without_data():
+            yield {spec.name: make(spec.shape, dtype=torch_dtype(spec.dtype)) for spec in specs}
+
+    @contextlib.contextmanager
+    def _without_data(self) -> Iterator[None]:
+        with quiet(), modest_memory() if self.uses_values else self._fake_mode:
+            yield
 
     @cached_property
     def _fake_mode(self) -> FakeTensorMode:

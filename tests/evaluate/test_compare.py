@@ -124,5 +124,5 @@ def test_half_storage_rounds_once_more_but_not_twice_as_much() -> None:
 
 
 def test_a_vague_reference_says_so() -> None:
-    assert floats([1.0, 1.0], [0.5, 0.001]).vagueness == 0.5
-    assert floats([0.0, 0.0], 1e-44).vagueness == 0.0
+    assert floats([1.0, 1.0], [0.5, 0.001]).vagueness() == 0.5
+    assert floats([0.0, 0.0], 1e-44).vagueness() == 0.0

@@ -257,7 +257,8 @@ def addcmul(x: Tensor, a: Tensor, b: Tensor, *, value: float = 1) -> Tensor:
 
 def logcumsumexp(x: Tensor, dim: int) -> Tensor:
     largest = x.amax(dim, keepdim=True)
-    return (x - largest).exp().cumsum(dim).log() + largest
+    shift = torch.where(largest.isfinite(), largest, 0.0)
+    return (x - shift).exp().cumsum(dim).log() + shift
 
 
 DECOMPOSITIONS: dict[str, Callable[..., Any]] = {

@@ -59,7 +59,8 @@ def pointwise(shadows: Shadows, func: Any, args: Args, kwargs: Keywords) -> Any:
     out = func(*args, **kwargs)
     name = name_of(func)
     leaves, spec = tree_flatten((args, dict(kwargs)))
-    moving = [i for i, leaf in enumerate(leaves) if carries_error(leaf) and shadows.get(leaf) is not None]
+    first = {id(leaf): i for i, leaf in reversed(list(enumerate(leaves)))}  # x * x moves both factors at once
+    moving = [i for i in first.values() if carries_error(leaves[i]) and shadows.get(leaves[i]) is not None]
     doubtful = [i for i, leaf in enumerate(leaves) if is_discrete(leaf) and shadows.get(leaf) is not None]
     if not carries_error(out):
         return _doubt(shadows, out, [leaves[i] for i in doubtful])
@@ -76,7 +77,7 @@ def pointwise(shadows: Shadows, func: Any, args: Args, kwargs: Keywords) -> Any:
         def moved(
             i: int, other: torch.Tensor, here: list[Any] = here, value: torch.Tensor = value
         ) -> torch.Tensor:
-            inputs = [other if k == i else leaf for k, leaf in enumerate(here)]
+            inputs = [other if leaves[k] is leaves[i] else leaf for k, leaf in enumerate(here)]
             new_args, new_kwargs = tree_unflatten(inputs, spec)
             return func(*new_args, **new_kwargs).sub_(value).abs_()  # type: ignore[no-any-return]
 

@@ -14,6 +14,7 @@ from torch.utils._pytree import tree_map
 
 from cupilot.evaluate.bound_rules import Args, Keywords, Rule, discrete, floats, name_of, results
 from cupilot.evaluate.bound_shadow import HOPELESS, Shadows, carries_error, finite_magnitude
+from cupilot.evaluate.rounding import COHERENT_FACTOR, FACTOR
 
 
 def averaged(shadows: Shadows, func: Any, args: Args, kwargs: Keywords) -> Any:
@@ -28,7 +29,8 @@ def averaged(shadows: Shadows, func: Any, args: Args, kwargs: Keywords) -> Any:
 
     terms = applied(finite_magnitude)
     share = applied(_counts) * terms_per_unit(name_of(func), args, kwargs, out)
-    error = applied(shadows.error) + _growth(shadows, share) * terms
+    growth = share.clamp(min=1.0).sqrt() * _COHERENCE if _repeats(args) else _growth(shadows, share)
+    error = applied(shadows.error) + growth * terms
     if name_of(func) != "cumsum":
         error = error + finite_magnitude(out)
     shadows.put(out, error + shadows.rounding.underflow)
@@ -44,6 +46,19 @@ def terms_per_unit(name: str, args: Args, kwargs: Keywords, out: torch.Tensor) -
         inputs: int = args[0].numel()
         return max(1.0, float(math.ceil(inputs / max(1, out.numel()))))
     return 1.0
+
+
+def _repeats(args: Args) -> bool:
+    """Many terms are one and the same number: their rounding errors are too, and add up."""
+    for tensor in floats(args):
+        sample = tensor.reshape(-1)[:: max(1, tensor.numel() // _SAMPLE)]
+        if int((sample == sample.median()).sum()) * 8 > sample.numel() > 0 and bool(sample.median() != 0):
+            return True
+    return False
+
+
+_SAMPLE = 1024
+_COHERENCE = COHERENT_FACTOR / FACTOR
 
 
 def _counts(tensor: torch.Tensor) -> torch.Tensor:

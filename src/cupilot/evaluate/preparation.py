@@ -32,6 +32,7 @@ from cupilot.problem.problem import Problem
 
 FEWEST_LIVE = 8
 DEAD_SHARE = 0.5  # of an output's elements that prove nothing
+HOPELESS_SHARE = 1.0  # of an element's value: an error allowed beyond it leaves nothing to check
 FEW = 8  # distributions at a shape that is neither the smallest nor the target
 AT_TARGET = 10
 AIMED_ROUNDS = 48  # further inputs at the smallest shape, until every element is covered
@@ -126,11 +127,15 @@ class _Preparation:
             if reason:
                 self._dead.setdefault(distribution.name, reason)
                 continue
-            self._live.add(distribution)
+            faint = why_faint(reference)
+            if faint:
+                self._dead.setdefault(distribution.name, faint)
+            else:
+                self._live.add(distribution)
             base = base or tensors
             self._keep(shape, distribution.name, distribution.exposes, seed, tensors, reference)
             tally.add(strengths(self._problem, shape, tensors, reference))
-            if gate:
+            if gate and not faint:
                 self._trials.append(Trial(tensors, reference, self._halved(tensors)))
         if base is not None:
             self._aim(shape, base, tally, rounds)
@@ -200,12 +205,19 @@ class _Preparation:
 
 
 def why_dead(reference: Reference, distribution: Distribution | None) -> str:
-    """Why an input proves nothing here, or an empty string."""
+    """Why an input proves nothing here and is dropped, or an empty string."""
     if distribution is None or not distribution.places_nonfinite:
         if all(output.nonfinite_share > DEAD_SHARE for output in reference.outputs):
             return "the reference is not finite"
     elif not any(output.nonfinite_share for output in reference.outputs):
         return "no NaN or infinity reaches the result"
-    if all(output.vagueness > DEAD_SHARE for output in reference.outputs):
-        return "rounding alone may change half of the result by more than 1 %"
+    if all(output.vagueness(HOPELESS_SHARE) > DEAD_SHARE for output in reference.outputs):
+        return "rounding alone may change half of the result by as much as its value"
+    return ""
+
+
+def why_faint(reference: Reference) -> str:
+    """Why an input proves so little that it does not count as live, although it is checked."""
+    if all(output.vagueness() > DEAD_SHARE for output in reference.outputs):
+        return "rounding alone may change half of the result by more than 1 % (checked, not counted)"
     return ""

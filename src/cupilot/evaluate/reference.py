@@ -49,15 +49,14 @@ class OutputReference:
     doubt: Array | None = None
     choice: Choice | None = None
 
-    @property
-    def vagueness(self) -> float:
-        """The share of elements on which this reference proves nothing."""
+    def vagueness(self, tolerated: float = VAGUE_SHARE) -> float:
+        """The share of elements whose allowed error exceeds `tolerated` times their value."""
         if self.value.size == 0:
             return 1.0
         if self.allowed is None:
             return 0.0 if self.doubt is None else float(np.mean(self.doubt))
         size = np.abs(self.value)
-        return float(np.mean((self.allowed > VAGUE_SHARE * size) & (self.allowed > NOTHING)))
+        return float(np.mean((self.allowed > tolerated * size) & (self.allowed > NOTHING)))
 
     @property
     def nonfinite_share(self) -> float:
@@ -111,7 +110,9 @@ def _output(
     ratio = float(worst.max()) if worst.numel() else 0.0
     allowed = max(factor, 2 * ratio) * unit
     allowed += rounding.output_rounding * (value.abs() + allowed) + rounding.output_spacing
-    differ = torch.nonzero((torch.isfinite(value) != torch.isfinite(single)).reshape(-1)).reshape(-1)
+    special = ~(torch.isfinite(value) & torch.isfinite(single))
+    same = (value == single) | (value.isnan() & single.isnan())
+    differ = torch.nonzero((special & ~same).reshape(-1)).reshape(-1)
     return OutputReference(
         name,
         value.numpy(),

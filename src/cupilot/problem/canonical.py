@@ -5,6 +5,7 @@ The tables are the whole knowledge; an operator they do not mention keeps torch'
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -117,6 +118,8 @@ def attributes_of(
         normalized = attributes.pop("normalized_shape")
         assert isinstance(normalized, tuple)
         attributes["dims"] = tuple(range(rank - len(normalized), rank))
+    if op == "select":
+        attributes["index"] = _position(attributes, "index", 0, first)
     if op == "slice":
         _slice(attributes, first)
     return attributes
@@ -170,8 +173,13 @@ def _window(value: Attribute, spatial: int, attributes: Mapping[str, Attribute])
 
 def _slice(attributes: dict[str, Attribute], first: Value | None) -> None:
     """Start and end as positions in the tensor."""
+    attributes["start"] = _position(attributes, "start", 0, first)
+    attributes["end"] = _position(attributes, "end", sys.maxsize, first)
+
+
+def _position(attributes: Mapping[str, Attribute], key: str, missing: int, first: Value | None) -> int:
+    """An index along `dim`, counted from the front and within the tensor."""
     assert first is not None
     extent = first.shape[int(attributes.get("dim", 0))]  # type: ignore[arg-type]
-    for key, missing in (("start", 0), ("end", extent)):
-        position = int(attributes.get(key, missing))  # type: ignore[arg-type]
-        attributes[key] = min(max(position + extent if position < 0 else position, 0), extent)
+    position = int(attributes.get(key, missing))  # type: ignore[arg-type]
+    return min(max(position + extent if position < 0 else position, 0), extent)

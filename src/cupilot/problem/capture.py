@@ -5,9 +5,10 @@ Tracing sees through the user's Python; what depends on the values of tensors ca
 
 from __future__ import annotations
 
+import contextlib
 import random
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from cupilot.problem.canonical import IDENTITIES, attributes_of, operator_name
 from cupilot.problem.dtypes import dtype_of
 from cupilot.problem.graph import BUFFER, CONSTANT, Attribute, Graph, Node, Ref, Value
 from cupilot.problem.program import Program
+from cupilot.problem.pruning import pruned
 from cupilot.problem.usercode import guarded, seeded
 from cupilot.types import Signature
 
@@ -42,7 +44,7 @@ def capture(program: Program, signature: Signature) -> Graph:
         guarded(program.path, "tracing forward"),
         program.blank(specs) as tensors,
         seeded(0),
-        torch.no_grad(),
+        _without_fused_layers(),
     ):
         before = (random.getstate(), _numpy_state())
         trace = make_fx(functional, _error_on_data_dependent_ops=False)(list(tensors.values()))
@@ -50,10 +52,21 @@ def capture(program: Program, signature: Signature) -> Graph:
             raise _is_random("Python's or numpy's random numbers")
     reader = _Reader(trace)
     reader.read([(str(spec.role), spec.name) for spec in specs])
-    graph = _pruned(reader)
+    graph = pruned(reader.nodes, reader.outputs, tuple(reader.mutated), reader.random)
     if graph.random:
         raise _is_random(", ".join(sorted(set(graph.random))))
     return graph
+
+
+@contextlib.contextmanager
+def _without_fused_layers() -> Iterator[None]:
+    """A recurrent layer in one operator would hide what it computes."""
+    enabled = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(enabled)
 
 
 def _numpy_state() -> str:
@@ -135,6 +148,9 @@ class _Reader:
         if op == "dropout" and made.attributes.get("p") == 0.0:
             self.refs[node] = (inputs[0],)
             return
+        if op == "select" and (picked := self._stacked(made)) is not None:
+            self.refs[node] = (picked,)
+            return
         self._note_effects(target, made)
         self._add(node, made)
 
@@ -182,6 +198,18 @@ class _Reader:
         kept = [(ref, role) for ref, role in zip(inputs, roles, strict=True) if role not in numbers]
         return tuple(ref for ref, _ in kept), tuple(role for _, role in kept)
 
+    def _stacked(self, select: Node) -> Ref | None:
+        """The tensor that a selection takes out of a stack again, as the last step of a recurrent layer."""
+        dim, source = select.integer("dim"), self.nodes[select.inputs[0].node]
+        if source.op == "permute":
+            dims = source.integers("dims")
+            rest = [at for at in dims if at != dims[dim]]
+            if rest != sorted(rest):
+                return None
+            dim, source = dims[dim], self.nodes[source.inputs[0].node]
+        stacks = source.op == "stack" and source.integer("dim") == dim
+        return source.inputs[select.integer("index")] if stacks else None
+
     def _changes_nothing(self, node: Node) -> bool:
         before, after = self._value(node.inputs[0]), node.outputs[0]
         if node.op == "permute":
@@ -222,60 +250,9 @@ def _number(value: Any) -> Attribute:
     return value if isinstance(value, bool | int | float) else str(value)
 
 
-def _pruned(reader: _Reader) -> Graph:
-    """Only what the outputs need, renumbered; then the operators of which one of two outputs is used."""
-    nodes = reader.nodes
-    needed = _reachable(nodes, reader.outputs)
-    number = {old: new for new, old in enumerate(sorted(needed))}
-
-    def moved(ref: Ref) -> Ref:
-        return Ref(number[ref.node], ref.output)
-
-    used = {ref for index in needed for ref in nodes[index].inputs} | set(reader.outputs)
-    kept, moves = [], {}
-    for old, new in number.items():
-        node, shift = _only_used(nodes[old], {ref.output for ref in used if ref.node == old})
-        moves[new] = shift
-        kept.append(replace(node, inputs=tuple(_shifted(moved(ref), moves) for ref in node.inputs)))
-    outputs = tuple(_shifted(moved(ref), moves) for ref in reader.outputs)
-    random_ops = tuple(op for old, op in reader.random.items() if old in needed)
-    return Graph(tuple(kept), outputs, tuple(reader.mutated), random_ops)
-
-
-def _reachable(nodes: list[Node], outputs: Iterable[Ref]) -> set[int]:
-    needed: set[int] = set()
-    pending = [ref.node for ref in outputs]
-    while pending:
-        index = pending.pop()
-        if index not in needed:
-            needed.add(index)
-            pending += [ref.node for ref in nodes[index].inputs]
-    return needed
-
-
 _SPLIT = {"addmm": "mm", "baddbmm": "bmm", "addmv": "mv"}
 _FILLS = {
     "zeros_like": "zeros", "ones_like": "ones", "full_like": "full", "empty_like": "empty",
     "new_zeros": "zeros", "new_ones": "ones", "new_full": "full", "new_empty": "empty",
 }  # fmt: skip
 _LISTS = frozenset({"tensors", "indices"})
-_VALUES_ONLY = {"max": "amax", "min": "amin"}
-_INDICES_ONLY = {"max": "argmax", "min": "argmin"}
-
-
-def _only_used(node: Node, used: set[int]) -> tuple[Node, int]:
-    """`x.max(1).values` is `amax`, `x.max(1).indices` is `argmax`; unused statistics are dropped.
-
-    The second result is by how much the numbers of the remaining outputs fall.
-    """
-    if node.op in _VALUES_ONLY and used == {0}:
-        return replace(node, op=_VALUES_ONLY[node.op], outputs=node.outputs[:1]), 0
-    if node.op in _INDICES_ONLY and used == {1}:
-        return replace(node, op=_INDICES_ONLY[node.op], outputs=node.outputs[1:]), 1
-    if used and not node.is_leaf and node.op not in ("split", "split_with_sizes", "unbind", "chunk"):
-        return replace(node, outputs=node.outputs[: max(used) + 1]), 0
-    return node, 0
-
-
-def _shifted(ref: Ref, moves: dict[int, int]) -> Ref:
-    return Ref(ref.node, ref.output - moves[ref.node]) if moves[ref.node] else ref

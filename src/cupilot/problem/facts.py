@@ -66,12 +66,12 @@ class Facts:
 
 
 def learn_facts(graph: Graph, structures: Mapping[str, Structure]) -> dict[Ref, Facts]:
-    """Facts of every value; `structures` are those of the leaves, by name."""
+    """Facts of every value; `structures` are those of the leaves, by name, without the constant ones."""
     facts: dict[Ref, Facts] = {}
     for index, node in enumerate(graph.nodes):
         inputs = [facts[ref] for ref in node.inputs]
         for output, value in enumerate(node.outputs):
-            data = any(fact.data for fact in inputs) or (node.is_leaf and "name" in node.attributes)
+            data = any(fact.data for fact in inputs) or node.attributes.get("name") in structures
             varies = _varies(graph, node, inputs, output)
             if varies is None:
                 distinct = max((fact.distinct for fact in inputs), default=1)

@@ -15,6 +15,7 @@ import torch
 
 from cupilot.evaluate.inputs import projected
 from cupilot.evaluate.reference import Reference
+from cupilot.evaluate.suite import Coverage
 from cupilot.problem.cases import ShapeCase
 from cupilot.problem.problem import Problem
 from cupilot.types import Role
@@ -48,11 +49,11 @@ class Tally:
     def missing(self) -> int:
         return sum(int((~seen).sum()) for seen in self.exercised.values())
 
-    def counts(self) -> tuple[int, int]:
-        """Exercised elements, and all that are known to matter."""
+    def counts(self, *, exhausted: bool) -> Coverage:
+        """What was not seen to matter counts as unimportant only when everything was tried."""
         exercised = sum(int(seen.sum()) for seen in self.exercised.values())
         matter = sum(int((s | self.influential[n]).sum()) for n, s in self.exercised.items())
-        return exercised, matter
+        return Coverage(exercised, matter if exhausted else exercised + self.missing())
 
 
 def strengths(
@@ -66,7 +67,7 @@ def strengths(
         if tensor.is_floating_point() and roles[name] is not Role.BUFFER
     }
     found = _winners(leaves, reference)
-    inputs = {name: leaves[name] * 1.0 if name in leaves else t.clone() for name, t in tensors.items()}
+    inputs = {name: leaves[name] * 1.0 if name in leaves else _wide(t) for name, t in tensors.items()}
     try:
         loss = _loss(problem.differentiable(inputs), reference)
         if loss is None:
@@ -81,6 +82,10 @@ def strengths(
     return found
 
 
+def _wide(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.double() if tensor.is_floating_point() else tensor.clone()
+
+
 def _loss(outputs: tuple[torch.Tensor, ...], reference: Reference) -> torch.Tensor | None:
     """The outputs, weighted with random signs over the allowed errors, as one number."""
     generator = torch.Generator().manual_seed(0)
@@ -88,7 +93,7 @@ def _loss(outputs: tuple[torch.Tensor, ...], reference: Reference) -> torch.Tens
     for output, expected in zip(outputs, reference.outputs, strict=True):
         if expected.allowed is None or not output.requires_grad:
             continue
-        weight = torch.from_numpy(1.0 / expected.allowed.astype(np.float64))
+        weight = 1.0 / torch.from_numpy(expected.allowed.astype(np.float64))
         weight = weight * (torch.randint(0, 2, output.shape, generator=generator) * 2.0 - 1.0)
         part = torch.where(torch.isfinite(output), output * weight, 0.0).sum()
         total = part if total is None else total + part

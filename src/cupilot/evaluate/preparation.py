@@ -34,10 +34,12 @@ FEWEST_LIVE = 8
 DEAD_SHARE = 0.5  # of an output's elements that prove nothing
 HOPELESS_SHARE = 1.0  # of an element's value: an error allowed beyond it leaves nothing to check
 FEW = 8  # distributions at a shape that is neither the smallest nor the target
-AT_TARGET = 10
-AIMED_ROUNDS = 48  # further inputs at the smallest shape, until every element is covered
-AIMED_ROUNDS_AT_TARGET = 4
+FEWEST_AT_TARGET, MOST_AT_TARGET = 4, 10
+NUMEL_AT_TARGET = 1 << 26  # inputs and outputs of all cases at the target together
+MOST_ROUNDS = 48  # further inputs at one shape, until every element is covered
+AIMED_NUMEL = 1 << 23  # inputs and outputs of all of them together
 MEMORY_SHARE = 0.5
+FIRST_NUMEL = 64  # elements of the first shape, at least: one element alone tells little
 
 Progress = Callable[[str], None]
 Tensors = Mapping[str, torch.Tensor]
@@ -56,10 +58,10 @@ def prepare(
 
 
 def planned_shapes(problem: Problem) -> tuple[tuple[ShapeCase, ...], bool]:
-    """Smallest first, the targets last; whether a target had to be scaled to fit into memory."""
+    """The one for every input first, the targets last; whether a target had to be scaled to fit memory."""
     free_bytes = int(_memory_available() * MEMORY_SHARE)
     held_out = sorted(problem.shapes[len(problem.targets) :], key=lambda case: case.numel)
-    held_out.sort(key=lambda case: case.name != "small")
+    held_out.sort(key=lambda case: (case.numel < FIRST_NUMEL, case.name != "small"))
     if problem.target_fits(free_bytes):
         return (*held_out, *problem.targets), False
     limit = free_bytes
@@ -106,16 +108,14 @@ class _Preparation:
         coverage = {}
         for place, shape in enumerate(shapes):
             first, target = place == 0, shape.name.startswith(("target", "scaled"))
-            chosen = every if first else every[: AT_TARGET if target else FEW]
-            rounds = AIMED_ROUNDS if first else AIMED_ROUNDS_AT_TARGET if target else 0
-            coverage[shape.name] = self._shape(shape, chosen, rounds, gate=first)
+            most = min(MOST_AT_TARGET, max(FEWEST_AT_TARGET, NUMEL_AT_TARGET // max(1, shape.numel)))
+            chosen = every if first else every[: most if target else FEW]
+            coverage[shape.name] = self._shape(shape, chosen, gate=first)
         self._judge(every)
         dropped = {d.name: self._dead[d.name] for d in every if d not in self._live and d.name in self._dead}
         return Suite(tuple(self._cases), dropped, coverage, tuple(sorted(self._sketched)), scaled)
 
-    def _shape(
-        self, shape: ShapeCase, chosen: Sequence[Distribution], rounds: int, *, gate: bool
-    ) -> Coverage:
+    def _shape(self, shape: ShapeCase, chosen: Sequence[Distribution], *, gate: bool) -> Coverage:
         tally = Tally()
         base: Tensors | None = None
         for distribution in chosen:
@@ -134,19 +134,20 @@ class _Preparation:
                 self._live.add(distribution)
             base = base or tensors
             self._keep(shape, distribution.name, distribution.exposes, seed, tensors, reference)
-            tally.add(strengths(self._problem, shape, tensors, reference))
-            if gate and not faint:
+            if tally.missing() or not tally.exercised:
+                tally.add(strengths(self._problem, shape, tensors, reference))
+            if gate and not faint and not distribution.places_nonfinite:
                 self._trials.append(Trial(tensors, reference, self._halved(tensors)))
-        if base is not None:
-            self._aim(shape, base, tally, rounds)
-        return Coverage(*tally.counts())
+        exhausted = base is not None and self._aim(shape, base, tally)
+        return tally.counts(exhausted=exhausted)
 
-    def _aim(self, shape: ShapeCase, base: Tensors, tally: Tally, rounds: int) -> None:
-        """Goes on with inputs that put the elements not yet exercised where they count."""
+    def _aim(self, shape: ShapeCase, base: Tensors, tally: Tally) -> bool:
+        """Adds inputs that put elements not yet exercised where they count; True when all was tried."""
         sizes = dict.fromkeys(AIMS, max(1, tally.missing() // 4))
-        for turn in range(rounds):
+        barren: set[str] = set()
+        for turn in range(max(0, min(MOST_ROUNDS, AIMED_NUMEL // max(1, shape.numel)))):
             if not tally.missing() or not sizes:
-                return
+                break
             aim = max(sizes, key=lambda name: sizes[name])
             seed = derived_seed(self._seed, shape.name, "aimed", turn)
             tensors = aimed_inputs(self._problem, shape, base, tally, aim, sizes[aim], seed)
@@ -157,10 +158,12 @@ class _Preparation:
             if gain:
                 name = f"aimed {turn + 1} ({aim})"
                 self._keep(shape, name, "elements that other inputs miss", seed, tensors, reference)
+            barren = barren - {aim} if gain else barren | {aim}
             if gain * 4 < sizes[aim]:
                 sizes[aim] //= 4
             if sizes[aim] == 0:
                 del sizes[aim]
+        return not tally.missing() or len(barren) == len(AIMS)
 
     def _reference(self, tensors: Tensors, shape: ShapeCase, *, coherent: bool) -> Reference:
         names = [spec.name for spec in shape.signature.outputs]

@@ -94,19 +94,26 @@ def _secret_seed(path: Path) -> int:
 
 def _pack(entry: Entry, file: Any) -> None:
     offset, index, check = 0, {}, 0
-    for name, array in entry.arrays.items():
-        data = np.ascontiguousarray(array)
-        index[name] = {"dtype": data.dtype.str, "shape": list(data.shape), "offset": offset}
-        offset += data.nbytes
-        check = zlib.crc32(data.reshape(-1).view(np.uint8).data, check)
-    header = json.dumps({"meta": entry.meta, "arrays": index, "bytes": offset, "crc32": check}).encode()
+    data = {name: np.ascontiguousarray(array).reshape(-1) for name, array in entry.arrays.items()}
+    for name, array in data.items():
+        shape = list(entry.arrays[name].shape)
+        index[name] = {"dtype": array.dtype.str, "shape": shape, "offset": offset, "bytes": array.nbytes}
+        offset += array.nbytes + _padding(array.nbytes)
+        check = zlib.crc32(array.view(np.uint8).data, check)
+    header = json.dumps({"meta": entry.meta, "arrays": index, "crc32": check}).encode()
+    header += b" " * _padding(len(_MAGIC) + 8 + len(header))
     file.write(_MAGIC + len(header).to_bytes(8, "little") + header)
-    for array in entry.arrays.values():
-        file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    for array in data.values():
+        file.write(array.view(np.uint8).data)
+        file.write(bytes(_padding(array.nbytes)))
+
+
+def _padding(size: int) -> int:
+    return -size % 64
 
 
 def _unpack(raw: Array) -> Entry | None:
-    """The entry, or None when the bytes are not what was written."""
+    """The entry, its arrays views into `raw`, or None when the bytes are not what was written."""
     start = len(_MAGIC) + 8
     if raw[: len(_MAGIC)].tobytes() != _MAGIC or len(raw) < start:
         return None
@@ -115,16 +122,15 @@ def _unpack(raw: Array) -> Entry | None:
         header = json.loads(raw[start : start + length].tobytes())
     except ValueError:
         return None
-    payload = raw[start + length :]
-    if len(payload) != header["bytes"] or zlib.crc32(payload.data) != header["crc32"]:
-        return None
+    payload, check = raw[start + length :], 0
     arrays = {}
     for name, place in header["arrays"].items():
-        dtype = np.dtype(place["dtype"])
-        size = int(np.prod(place["shape"], dtype=np.int64)) * dtype.itemsize
-        part = payload[place["offset"] : place["offset"] + size]
-        arrays[name] = np.frombuffer(part.tobytes(), dtype).reshape(place["shape"])
-    return Entry(header["meta"], arrays)
+        part = payload[place["offset"] : place["offset"] + place["bytes"]]
+        if len(part) != place["bytes"]:
+            return None
+        check = zlib.crc32(part.data, check)
+        arrays[name] = part.view(np.dtype(place["dtype"])).reshape(place["shape"])
+    return Entry(header["meta"], arrays) if check == header["crc32"] else None
 
 
 def pack_reference(reference: Reference) -> Entry:

@@ -17,7 +17,7 @@ from cupilot.evaluate.reference_cache import Entry, ReferenceCache, pack_referen
 from cupilot.problem.cases import ShapeCase
 from cupilot.problem.problem import Problem
 
-VERSION = 3  # of everything that goes into a reference: raise it when a bound or a distribution changes
+VERSION = 4  # of everything that goes into a reference: raise it when a bound or a distribution changes
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Coverage:
-    """Elements of the inputs at one shape that some case puts to the test, of those known to matter."""
+    """Elements of the inputs at one shape: put to the test by some case, and all that may matter."""
 
     exercised: int
-    influential: int
+    influential: int  # includes, unless the search was exhausted, elements that never showed any influence
 
     @property
     def share(self) -> float:

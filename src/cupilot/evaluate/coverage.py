@@ -93,7 +93,7 @@ def _loss(outputs: tuple[torch.Tensor, ...], reference: Reference) -> torch.Tens
     for output, expected in zip(outputs, reference.outputs, strict=True):
         if expected.allowed is None or not output.requires_grad:
             continue
-        weight = 1.0 / torch.from_numpy(expected.allowed.astype(np.float64))
+        weight = 1.0 / torch.from_numpy(np.asarray(expected.allowed, dtype=np.float64))
         weight = weight * (torch.randint(0, 2, output.shape, generator=generator) * 2.0 - 1.0)
         part = torch.where(torch.isfinite(output), output * weight, 0.0).sum()
         total = part if total is None else total + part

@@ -89,8 +89,8 @@ def _draw(
     domain: Domain, spec: TensorSpec, own: torch.Tensor, distribution: Distribution, seed: int
 ) -> torch.Tensor:
     generator = torch.Generator().manual_seed(derived_seed(seed, distribution.name, spec.name))
-    if distribution.pattern == "own" and own.shape == torch.Size(spec.shape):
-        return own.contiguous()
+    if distribution.pattern == "own" and own.shape == torch.Size(spec.shape) and spec.dtype.is_floating:
+        return own.contiguous()  # indices may be out of range here: a table can be shorter than at the target
     resampled = _resampled(own, spec.shape, generator)
     if not spec.dtype.is_floating or distribution.pattern == "own":
         return projected(domain, spec, resampled)

@@ -44,7 +44,7 @@ def _passes(null: Null, trials: Sequence[Trial], storage: str, name: str) -> boo
             if answer is None:
                 continue
             applied = True
-            if not compare(np.ascontiguousarray(answer), DType.F32, reference).is_right:
+            if not compare(np.asarray(answer), DType.F32, reference).is_right:
                 return False
     return applied
 

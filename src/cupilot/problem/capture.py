@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,7 @@ def capture(program: Program, signature: Signature) -> Graph:
     reader = _Reader(trace)
     reader.read([(str(spec.role), spec.name) for spec in specs])
     graph = pruned(reader.nodes, reader.outputs, tuple(reader.mutated), reader.random)
+    graph = replace(graph, complete=reader.complete)
     if graph.random:
         raise _is_random(", ".join(sorted(set(graph.random))))
     return graph
@@ -89,6 +90,7 @@ class _Reader:
     refs: dict[fx.Node, Ref | tuple[Ref, ...]] = field(default_factory=dict)
     outputs: tuple[Ref, ...] = ()
     mutated: dict[str, None] = field(default_factory=dict)
+    complete: bool = True
     random: dict[int, str] = field(default_factory=dict)  # by node
 
     def read(self, leaves: list[tuple[str, str]]) -> None:
@@ -123,6 +125,9 @@ class _Reader:
             several = self.refs[node.args[0]]  # type: ignore[index]
             assert isinstance(several, tuple)
             self.refs[node] = several[node.args[1]]  # type: ignore[index]
+            return
+        if "val" not in node.meta:  # a number taken out of a tensor, which has gone its way through Python
+            self.complete = False
             return
         inputs, roles, given = self._arguments(target, node)
         op = operator_name(target)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from cupilot.problem.program import Arguments, Shapes
 from cupilot.types import Signature
 
+_SMALL_ELEMENTS = 1 << 25
+
 
 @dataclass(frozen=True)
 class ShapeCase:
@@ -22,6 +24,11 @@ class ShapeCase:
         """Elements of inputs and outputs together."""
         inputs = sum(spec.numel for spec in self.signature.tensors if spec.name in self.shapes)
         return inputs + sum(spec.numel for spec in self.signature.outputs)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the module, weights and all, can be tried out here in no time."""
+        return self.numel + sum(spec.numel for spec in self.signature.tensors) <= _SMALL_ELEMENTS
 
     def __str__(self) -> str:
         tensors = [spec for spec in self.signature.tensors if spec.name in self.shapes]

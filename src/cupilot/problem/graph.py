@@ -100,6 +100,9 @@ class Graph:
     nodes: tuple[Node, ...]
     outputs: tuple[Ref, ...]
     mutated: tuple[str, ...] = ()  # buffers that forward writes to; their new values are not outputs
+    complete: bool = (
+        True  # False when values went through Python, as `.item()` does: they look like constants
+    )
     random: tuple[str, ...] = field(default=())  # operators among the nodes that draw random numbers
 
     def node(self, ref: Ref) -> Node:

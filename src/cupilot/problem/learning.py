@@ -17,7 +17,10 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cupilot.errors import ProblemError
+from cupilot.problem.cases import ShapeCase
 from cupilot.problem.domains import Domain, Extent, Order, Structure
+from cupilot.problem.graph import Graph
+from cupilot.problem.operators import DEFINED_EVERYWHERE
 from cupilot.problem.program import Arguments, Program
 from cupilot.types import Role, Signature, TensorSpec
 
@@ -33,7 +36,7 @@ _MISSED = 8.0  # the top of a range is missed by more than _MISSED / n of it wit
 
 
 def learn_domains(
-    program: Program, target: Signature, arguments: Arguments, mutated: Sequence[str], trial: Signature
+    program: Program, target: Signature, arguments: Arguments, graph: Graph, trial: ShapeCase
 ) -> dict[str, Domain]:
     """The domain of every tensor of `target`; `trial` is where the module is tried out."""
     draws = _draws(program, arguments)
@@ -43,8 +46,16 @@ def learn_domains(
             domains[spec.name] = _learn(spec, [draw[spec.name] for draw in draws], target)
         elif spec.role is Role.PARAMETER:
             domains[spec.name] = Domain(spec.dtype)
-    domains |= _buffer_domains(program, target, mutated)
-    return _widened(program, {spec.name: domains[spec.name] for spec in target.tensors}, trial)
+    domains |= _buffer_domains(program, target, graph.mutated)
+    ordered = {spec.name: domains[spec.name] for spec in target.tensors}
+    if all(node.is_leaf or node.op in DEFINED_EVERYWHERE for node in graph.nodes):
+        free = {name: _freed(domain) for name, domain in ordered.items() if domain.is_interval}
+        return ordered | {spec.name: free[spec.name] for spec in program.inputs if spec.name in free}
+    return _widened(program, ordered, trial.signature) if trial.is_small else ordered
+
+
+def _freed(domain: Domain) -> Domain:
+    return Domain(domain.dtype, drawn=str(domain))
 
 
 def _draws(program: Program, arguments: Arguments) -> list[Draw]:
@@ -215,11 +226,10 @@ def _widened(program: Program, domains: dict[str, Domain], trial: Signature) -> 
     shapes = {spec.name: spec.shape for spec in trial.tensors}
     for name in [spec.name for spec in program.inputs if domains[spec.name].is_interval]:
         domain = domains[name]
-        drawn = str(domain)
-        for wider in (Domain(domain.dtype), Domain(domain.dtype, low=0.0)):
-            if (wider.low, wider.high) == (domain.low, domain.high):
+        for low in (None, 0.0):
+            if (low, None) == (domain.low, domain.high):
                 break
-            tried = {**domains, name: replace(wider, drawn=drawn)}
+            tried = {**domains, name: replace(_freed(domain), low=low)}
             if _is_defined(program, tried, trial, shapes):
                 domains = tried
                 break

@@ -15,6 +15,7 @@ from torch import nn
 from cupilot.errors import ProblemError
 from cupilot.problem import suite
 from cupilot.problem.capture import capture
+from cupilot.problem.graph import Graph
 from cupilot.problem.precision import Precision, default_precision, parse_precision
 from cupilot.problem.problem import Problem, target_cases
 from cupilot.problem.program import Arguments, build_program
@@ -111,7 +112,19 @@ def _problem(
     targets = target_cases(program, arguments)
     precision = declared or default_precision(targets[0].signature.tensors)
     graph = capture(program, targets[0].signature)
+    _refuse_rounding(graph, precision)
     return Problem(name, text, program, targets, precision, graph, fixed_shape, path, size)
+
+
+def _refuse_rounding(graph: Graph, precision: Precision) -> None:
+    """A module that rounds on the way has no reference in double precision to compare with."""
+    for node in graph.nodes:
+        dtype = node.outputs[0].dtype
+        if node.op == "cast" and dtype.is_floating and dtype.size_bytes < precision.storage.size_bytes:
+            raise ProblemError(
+                f"forward rounds to {dtype} on the way, coarser than its {precision.storage} tensors",
+                hint=f'drop the cast, or declare PRECISION = "{dtype}/f32" to store all tensors so',
+            )
 
 
 def _required(path: Path, names: Mapping[str, Any], wanted: str) -> Callable[..., Any]:

@@ -45,6 +45,7 @@ def needs(graph: Graph, facts: Mapping[Ref, Facts]) -> Needs:
     """From the outputs backward; of several users of a value the one that needs most counts."""
     values: dict[Ref, Demand] = {ref: boxed(graph.value(ref).shape) for ref in graph.outputs}
     uses: dict[tuple[int, int], Demand] = {}
+    selected: dict[tuple[Ref, int], dict[int, Demand]] = {}  # different indices never overlap
     unknown: dict[str, None] = {}
     for index in reversed(range(len(graph.nodes))):
         node = graph.nodes[index]
@@ -61,6 +62,10 @@ def needs(graph: Graph, facts: Mapping[Ref, Facts]) -> Needs:
         for position, ref in enumerate(node.inputs):
             need = rule(Use(node, shapes, structures, position, wanted))
             uses[index, position] = need
+            if node.op == "select":
+                parts = selected.setdefault((ref, node.integer("dim")), {})
+                parts[node.integer("index")] = need
+                need = _together(list(parts.values()), node.integer("dim"))
             if need.elements > values.get(ref, NOTHING).elements:
                 values[ref] = need
     return Needs(values, uses, tuple(unknown))
@@ -164,6 +169,15 @@ def _select(use: Use) -> Demand:
         return Demand(use.out.elements, None)
     dim = use.node.integer("dim")
     return boxed((*use.out.box[:dim], 1, *use.out.box[dim:]))
+
+
+def _together(parts: list[Demand], dim: int) -> Demand:
+    """Disjoint demands at different indices of one dimension."""
+    boxes = {part.box for part in parts}
+    box = boxes.pop()
+    if boxes or box is None:
+        return Demand(sum(part.elements for part in parts), None)
+    return boxed((*box[:dim], len(parts) * box[dim], *box[dim + 1 :]))
 
 
 def _split(use: Use) -> Demand:

@@ -34,6 +34,10 @@ _COMPARE = Cost(compare=1)
 _SPECIAL = Cost(special=1)
 
 
+def _names(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
 def _each(names: str, cost: Cost) -> dict[str, Cost]:
     return dict.fromkeys(names.split(), cost)
 
@@ -81,6 +85,16 @@ POOLS = MAX_POOLS | AVERAGE_POOLS
 FLIPS = frozenset({"flip", "roll"})
 SPLITS = frozenset({"split", "split_with_sizes", "unbind", "chunk"})
 VIEWS = frozenset({"view", "permute", "unsqueeze", "squeeze", "expand", "select", "slice"}) | FLIPS | SPLITS
+
+# Finite for every finite input of ordinary size; what is missing here is tried out.
+DEFINED_EVERYWHERE = SOFTMAXES | SORTS | PRODUCTS | POOLS | ADAPTIVE_POOLS | VIEWS
+DEFINED_EVERYWHERE |= _names(
+    "add sub rsub mul neg abs relu relu6 clamp clamp_min clamp_max hardtanh leaky_relu"
+)
+DEFINED_EVERYWHERE |= _names("tanh sigmoid gelu silu mish selu elu softplus softsign hardsigmoid hardswish")
+DEFINED_EVERYWHERE |= _names("maximum minimum sum mean amax amin max min argmax argmin cumsum convolution")
+DEFINED_EVERYWHERE |= _names("layer_norm group_norm batch_norm triu tril diag_embed cat stack nll_loss")
+DEFINED_EVERYWHERE |= _names("mse_loss smooth_l1_loss huber_loss")
 
 # Linear in each input: a linear reduction that follows may be done first, on less data.
 LINEAR_REDUCTIONS = frozenset({"sum", "mean", "convolution"}) | PRODUCTS | AVERAGE_POOLS | ADAPTIVE_POOLS

@@ -80,7 +80,7 @@ class Problem:
     def domains(self) -> Mapping[str, Domain]:
         """The values each input and weight may take, at the target; `domains_at` for other shapes."""
         given = self.targets[0].arguments or ()
-        return learn_domains(self.program, self.target, given, self.graph.mutated, self._trial)
+        return learn_domains(self.program, self.target, given, self.graph, self._trial)
 
     def domains_at(self, case: ShapeCase) -> Mapping[str, Domain]:
         shapes = {spec.name: spec.shape for spec in case.signature.tensors}
@@ -95,13 +95,15 @@ class Problem:
         return count(capture(self.program, case.signature), case.signature, self.domains, self._idle)
 
     @cached_property
-    def _trial(self) -> Signature:
+    def _trial(self) -> ShapeCase:
         """A small shape to try the module out at."""
-        return next((case for case in self.shapes if case.name == "odd"), self.targets[0]).signature
+        return next((case for case in self.shapes if case.name == "odd"), self.targets[0])
 
     @cached_property
     def _idle(self) -> frozenset[str]:
-        return without_influence(self.program, self.domains, self._trial)
+        if not self._trial.is_small:
+            return frozenset()
+        return without_influence(self.program, self.domains, self._trial.signature)
 
     def scaled(self, limit_bytes: int) -> ShapeCase | None:
         """The target made smaller until its tensors fit into `limit_bytes`; None when it cannot shrink."""

@@ -160,6 +160,7 @@ def build_program(
             with modest_memory():
                 program = _build(*parts, uses_values=True)
                 program.signature()
+                _refuse_moving_shapes(program, arguments)
         except MemoryError as error:
             raise ProblemError(
                 f"{without_data.message} (seen without data; with data {error})",
@@ -167,6 +168,19 @@ def build_program(
                 "then a large problem can be looked at without its memory",
             ) from None
     return program
+
+
+def _refuse_moving_shapes(program: Program, arguments: Arguments) -> None:
+    """When values decide, a few draws must at least agree on the shapes of the outputs."""
+    shapes = set()
+    for seed in range(4):
+        outputs = program.call(program.draw_inputs(arguments, seed) | program.draw_state(seed))
+        shapes.add(tuple((name, tuple(tensor.shape)) for name, tensor in outputs.items()))
+    if len(shapes) > 1:
+        raise ProblemError(
+            "the shape of an output depends on the values of the inputs",
+            hint="return a tensor of fixed shape, for example a mask in place of the selected elements",
+        )
 
 
 def _build(

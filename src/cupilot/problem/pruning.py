@@ -1,4 +1,4 @@
-"""Drops what the outputs of a graph do not need: nodes, and the second result of operators that return two."""
+"""Drops what the outputs of a graph do not need: nodes, and unused results of those that return several."""
 
 from __future__ import annotations
 

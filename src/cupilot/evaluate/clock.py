@@ -1,0 +1,170 @@
+"""The clock: contestants take turns on one core, and the parent reads from outside what each has used.
+
+A turn is one call that is not timed and a batch of calls that is, all on contents that are new. A kernel
+gets them only after the untimed call, and is charged from then until its next turn begins: it can work out
+nothing beforehand, and pays for what it leaves until later. A baseline gets them before the untimed call,
+and so finds its code still in the caches: where that matters it is to the advantage of the baseline.
+
+Only takes times. Whether they can be believed is for `race` to say.
+"""
+
+from __future__ import annotations
+
+import statistics
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import SystemRandom
+
+import numpy as np
+
+from cupilot.device.base import Array, Died, Ran, Ring, Session
+from cupilot.evaluate.baseline import BaselineSession
+
+Tensors = Mapping[str, Array]
+_random = SystemRandom()
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """A timed call, kept to be checked: its number, what it was given and what it returned."""
+
+    number: int
+    inputs: Tensors
+    outputs: Tensors
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What a contestant did wrong, completing the sentence "the kernel ..."."""
+
+    what: str
+
+
+class Seat(ABC):
+    """A contestant's process for the length of one series of turns."""
+
+    def __init__(self, session: Session | BaselineSession, ring: Ring) -> None:
+        self.ring = ring
+        self.calls = 1  # in a batch
+        self._process = session
+        self._next = 0  # number of the next call
+        self._charged_since_ns: int | None = None  # where the charge of the last batch began
+        self._times_s: list[float] = []
+        self._stalls: list[float] = []
+
+    @abstractmethod
+    def turn(self, sets: Sequence[Tensors]) -> Fault | None:
+        """One turn on the contents of `sets`, one for each call of the batch."""
+
+    def warm_up(self, contents: Tensors, batch_s: float) -> Fault | None:
+        """Touch the whole ring, by count, and find how many calls make a batch."""
+        for slot in range(self.ring.inputs):
+            self._process.write(slot, contents)
+        outcome = self._run(max(self.ring.inputs, self.ring.outputs))
+        for _ in range(3):
+            start_ns = self._process.cpu_time_ns()
+            if isinstance(outcome, Fault) or isinstance(outcome := self._run(self.calls), Fault):
+                return outcome
+            each_ns = max((outcome.cpu_end_ns - start_ns) / self.calls, 1.0)
+            self.calls = max(1, min(int(batch_s * 1e9 / each_ns) + 1, self.ring.outputs))
+        return None
+
+    def settle(self) -> None:
+        """Close the charge of the last batch: everything used since it began belongs to it."""
+        if self._charged_since_ns is not None:
+            used_ns = self._process.cpu_time_ns() - self._charged_since_ns
+            self._times_s.append(used_ns / self.calls / 1e9)
+            self._charged_since_ns = None
+
+    def time_s(self) -> float:
+        """The median time of a call, over all batches."""
+        return statistics.median(self._times_s)
+
+    def stall(self) -> float:
+        """The median of wall over CPU time: over 1.1 the core was not ours alone."""
+        return statistics.median(self._stalls)
+
+    def _skip(self) -> None:
+        """Start somewhere in the rings that nobody could foresee."""
+        self._next += _random.randrange(self.ring.inputs)
+
+    def _fill(self, first: int, sets: Sequence[Tensors]) -> None:
+        for index in range(self.calls):
+            self._process.write((first + index) % self.ring.inputs, sets[index])
+
+    def _batch(self, since_ns: int) -> Fault | None:
+        ran = self._run(self.calls)
+        if isinstance(ran, Fault):
+            return ran
+        self._charged_since_ns = since_ns
+        self._stalls.append(ran.wall_ns / max(ran.cpu_end_ns - ran.cpu_start_ns, 1))
+        return None
+
+    def _run(self, count: int) -> Ran | Fault:
+        outcome = self._process.run(self._next, count)
+        self._next += count
+        return Fault(outcome.reason) if isinstance(outcome, Died) else outcome
+
+
+class BaselineSeat(Seat):
+    def turn(self, sets: Sequence[Tensors]) -> Fault | None:
+        self.settle()
+        self._skip()
+        self._fill(self._next + 1, sets)
+        opening = self._run(1)
+        if isinstance(opening, Fault):
+            return opening
+        return self._batch(self._process.cpu_time_ns())
+
+
+class KernelSeat(Seat):
+    def __init__(self, session: Session, ring: Ring) -> None:
+        super().__init__(session, ring)
+        self._session = session
+
+    def turn(self, sets: Sequence[Tensors]) -> Fault | None:
+        self.settle()
+        self._skip()
+        opening = self._run(1)
+        if isinstance(opening, Fault):
+            return opening
+        since_ns = self._session.cpu_time_ns()
+        self._fill(self._next, sets)
+        for index in range(self.calls):
+            self._session.poison((self._next + index) % self.ring.outputs)
+        return self._batch(since_ns)
+
+    def sample(self, sets: Sequence[Tensors]) -> Sampled | Fault:
+        """A call of the last batch, chosen at random only now."""
+        index = _random.randrange(self.calls)
+        number = self._next - self.calls + index
+        found = self._session.read_inputs(number % self.ring.inputs)
+        for name, given in sets[index].items():
+            if not np.array_equal(bytes_of(given), bytes_of(found[name])):
+                return Fault(f"changes its input `{name}`")
+        return Sampled(number, found, self._session.read(number % self.ring.outputs))
+
+    def check_guards(self) -> Fault | None:
+        outside = self._session.check_guards()
+        return None if outside is None else Fault(outside)
+
+
+def bytes_of(array: Array) -> Array:
+    """The raw bytes: NaN equals itself, and 0 differs from -0."""
+    return array.reshape(-1).view(np.uint8)
+
+
+def repeat(session: Session, ring: Ring, calls: Sequence[Sampled]) -> Fault | None:
+    """Give the inputs of timed calls to another process: the outputs must come out the same, bit by bit."""
+    for call in calls:
+        session.write(call.number % ring.inputs, call.inputs)
+        session.poison(call.number % ring.outputs)
+        ran = session.run(call.number, 1)
+        if isinstance(ran, Died):
+            return Fault(ran.reason)
+        again = session.read(call.number % ring.outputs)
+        for name, array in call.outputs.items():
+            if not np.array_equal(bytes_of(array), bytes_of(again[name])):
+                return Fault(f"gave another `{name}` than it gives for the same inputs in a new process")
+    return None

@@ -1,0 +1,158 @@
+"""Is the machine quiet enough to believe a time? One core of our own, the scheduler's pressure, a sentinel.
+
+CPU time does not see a neighbour that uses up memory bandwidth, nor do the spread of the times and the
+pressure. The sentinel does: a fixed copy through main memory, timed beside every race and compared with the
+best it ever did on this machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cupilot.device import native
+from cupilot.device.base import Device, Ran, Ring, Session
+from cupilot.device.caches import data_caches
+from cupilot.errors import DeviceUnavailable
+from cupilot.evaluate.built import build
+from cupilot.kernel.file import parse_kernel
+from cupilot.types import DType, Failed, Role, Signature, TensorSpec
+
+_PRESSURE = Path("/proc/pressure/cpu")
+_MOST_PRESSURE = 0.10  # of the wall time that some process waited for a CPU
+_MOST_SLOWDOWN = 1.10  # of the sentinel
+_MOST_STALL = 1.10  # wall over CPU time of a batch
+_LEARNING_RUNS = 12
+_SMALLEST_COPY_BYTES = 32 << 20
+_KERNEL = """/* cupilot 1
+Copies x in 64 pieces.
+launch:
+    copy[64](x, out, x.numel // 64)
+*/
+extern "C" void copy(long b, const float* x, float* out, long n) {
+    for (long i = b * n; i < (b + 1) * n; ++i) out[i] = x[i];
+}
+"""
+
+
+class Sentinel:
+    """A process that copies, to be timed now and then. A context manager."""
+
+    def __init__(self, device: Device, core: int) -> None:
+        largest = max(cache.size_bytes for cache in data_caches([core]))
+        shape = (max(_SMALLEST_COPY_BYTES, largest) // 4 // 64 * 64,)
+        signature = Signature(
+            (TensorSpec("x", shape, DType.F32, Role.INPUT),),
+            {},
+            (TensorSpec("out", shape, DType.F32, Role.OUTPUT),),
+        )
+        built = build(parse_kernel(_KERNEL), {}, signature, device)
+        session = built if isinstance(built, Failed) else built.open(signature, Ring(1, 1))
+        if isinstance(session, Failed):
+            raise DeviceUnavailable(f"the sentinel does not run: {session.reason}", hint="run cupilot doctor")
+        self._session: Session = session
+        self._session.pin(core)
+        self._session.poison(0)
+        self._times_s: list[float] = []
+        identity = f"{native.cpu_identity()}{os.cpu_count()}{shape}"
+        name = hashlib.sha256(identity.encode()).hexdigest()[:16]
+        self._record = native.cache_dir() / f"sentinel-{name}.json"
+
+    def turn(self) -> None:
+        ran = self._session.run(0, 1)
+        if isinstance(ran, Ran):
+            self._times_s.append((ran.cpu_end_ns - ran.cpu_start_ns) / 1e9)
+
+    def slowdown(self) -> float:
+        """The median since the last question, over the best median there ever was on this machine."""
+        best_s = self._best_s()
+        now_s = statistics.median(self._times_s)
+        self._times_s.clear()
+        if now_s < best_s:
+            self._record.write_text(json.dumps({"best_s": now_s}))
+        return now_s / min(best_s, now_s)
+
+    def _best_s(self) -> float:
+        try:
+            return float(json.loads(self._record.read_text())["best_s"])
+        except (OSError, ValueError, KeyError):
+            before, self._times_s = self._times_s, []
+            for _ in range(_LEARNING_RUNS):
+                self.turn()
+            best_s = statistics.median(sorted(self._times_s)[: _LEARNING_RUNS // 2])
+            self._times_s = before
+            self._record.write_text(json.dumps({"best_s": best_s}))
+            return best_s
+
+    def close(self) -> None:
+        self._session.close()
+
+
+@dataclass(frozen=True)
+class Pressure:
+    """How long processes waited for a CPU since this value was made."""
+
+    waited_us: int = field(default_factory=lambda: _waited_us())
+    began_s: float = field(default_factory=time.monotonic)
+
+    def share(self) -> float:
+        return (_waited_us() - self.waited_us) / 1e6 / max(time.monotonic() - self.began_s, 1e-6)
+
+
+def _waited_us() -> int:
+    """The total of the line "some"; 0 where Linux does not keep it."""
+    try:
+        return int(_PRESSURE.read_text().split("total=", 1)[1].split()[0])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def memory_available_bytes() -> int:
+    """What processes can still claim without swapping."""
+    text = Path("/proc/meminfo").read_text()
+    return int(text.split("MemAvailable:", 1)[1].split()[0]) << 10
+
+
+def disturbance(slowdown: float, pressure: float, stall: float) -> str | None:
+    """None, or what disturbed the measurement."""
+    if slowdown > _MOST_SLOWDOWN:
+        return f"memory is {slowdown - 1:.0%} slower than this machine can: something else is using it"
+    if pressure > _MOST_PRESSURE:
+        return f"processes waited for a CPU {pressure:.0%} of the time"
+    if stall > _MOST_STALL:
+        return f"the timed core was shared: wall time is {stall:.2f} of CPU time"
+    return None
+
+
+@contextlib.contextmanager
+def one_core() -> Iterator[int]:
+    """Keep this thread on a core that no other race of ours is using; waits while all are taken."""
+    allowed = sorted(os.sched_getaffinity(0), reverse=True)
+    folder = native.cache_dir() / "cores"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        core = _claim(allowed, folder, stack)
+        os.sched_setaffinity(0, {core})
+        try:
+            yield core
+        finally:
+            os.sched_setaffinity(0, allowed)
+
+
+def _claim(allowed: list[int], folder: Path, stack: contextlib.ExitStack) -> int:
+    for core in allowed:
+        lock = stack.enter_context((folder / str(core)).open("w"))
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return core
+    lock = stack.enter_context((folder / str(allowed[0])).open("w"))
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return allowed[0]

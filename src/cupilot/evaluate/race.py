@@ -1,0 +1,256 @@
+"""Times a kernel against others: how many times faster, with an interval to believe, or no number at all.
+
+A race has several groups. In each everybody gets a fresh process, then come rounds, in which everybody has
+one turn in random order. Where memory came to lie makes processes differ more than turns do, so the
+interval comes from the spread between groups. Some timed calls are repeated afterwards in another process
+and must give the same bits; some are shown to the caller's checker.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from cupilot.device.base import Array, Ring
+from cupilot.device.caches import data_caches
+from cupilot.evaluate.baseline import BaselineSession, Unavailable
+from cupilot.evaluate.clock import BaselineSeat, Fault, KernelSeat, Sampled, Seat, repeat
+from cupilot.evaluate.contestant import BaselineContestant, Contestant, KernelContestant
+from cupilot.evaluate.fresh import Fresh
+from cupilot.evaluate.quiet import Pressure, Sentinel, disturbance, memory_available_bytes, one_core
+from cupilot.evaluate.result import Interval
+from cupilot.evaluate.standings import ratio, time_s
+from cupilot.types import Failed, Signature, Stage, Undecided
+
+Checker = Callable[[Mapping[str, Array], Mapping[str, Array]], str | None]  # inputs, outputs: what is wrong
+
+_NULL_TOLERANCE = 0.02
+_SMALLEST_FOOTPRINT_BYTES = 64 << 20
+_FEWEST_SLOTS, _MOST_SLOTS = 3, 1024
+_FEWEST_ROUNDS = 3
+_SAMPLES = 2  # timed calls kept of each kernel and group
+_PAUSE_S = 0.5  # before a disturbed group is repeated
+_random = random.SystemRandom()
+
+
+@dataclass(frozen=True)
+class Settings:
+    groups: int = 5  # of fresh processes
+    rounds: int = 10  # in a group; fewer where a round is long
+    batch_s: float = 0.004  # timed at a time
+    budget_s: float = 12.0  # for all rounds together
+    retries: int = 3  # groups that may be repeated because the machine was disturbed
+
+
+RECOMMENDED = Settings()
+QUICK = Settings(groups=3, rounds=6, budget_s=3.0, retries=1)
+
+
+@dataclass(frozen=True)
+class RaceResult:
+    """Times of one call in seconds, and how many times longer than the first contestant the others take."""
+
+    times_s: Mapping[str, float]
+    ratios: Mapping[str, Interval]
+    null: Interval | None  # of a baseline against itself
+    unavailable: Mapping[str, str]  # contestants that do not exist for this problem, and why
+    footprint_bytes: int  # what a batch of the first contestant touches
+    checked: int  # timed calls whose outputs were looked at
+
+
+def race(
+    contestants: Sequence[Contestant],
+    signature: Signature,
+    fresh: Fresh,
+    checker: Checker,
+    settings: Settings = RECOMMENDED,
+) -> RaceResult | Failed | Undecided:
+    """Time the first contestant, a kernel, against the others.
+
+    Two baselines of the same kind are a null pair: they must take the same time, or nothing is decided.
+    """
+    with one_core() as core:
+        ring = _ring(signature, len(contestants), core)
+        if isinstance(ring, Undecided):
+            return ring
+        return _Race(contestants, signature, fresh, checker, settings, core, ring).run()
+
+
+def _ring(signature: Signature, processes: int, core: int) -> Ring | Undecided:
+    """Enough slots to leave the caches behind, as memory allows."""
+    slot_bytes = sum(spec.size_bytes for spec in (*signature.tensors, *signature.outputs))
+    outermost = max(cache.size_bytes for cache in data_caches([core]))
+    wanted = max(_SMALLEST_FOOTPRINT_BYTES, 2 * outermost) // max(slot_bytes, 1) + 1
+    affordable = memory_available_bytes() // 2 // max(slot_bytes * (processes + 1), 1)
+    slots = min(max(wanted, _FEWEST_SLOTS), _MOST_SLOTS, affordable)
+    if slots < 2:
+        needed = 4 * slot_bytes * (processes + 1) >> 30
+        return Undecided(f"timing needs {needed} GB of memory, more than is free")
+    return Ring(slots, slots - 1)
+
+
+@dataclass(frozen=True)
+class _Group:
+    times_s: Mapping[str, float]
+    calls: int  # in a batch of the first contestant
+    disturbance: str | None
+
+
+@dataclass
+class _Race:
+    contestants: Sequence[Contestant]
+    signature: Signature
+    fresh: Fresh
+    checker: Checker
+    settings: Settings
+    core: int
+    ring: Ring
+    unavailable: dict[str, str] = field(default_factory=dict)
+    checked: int = 0
+
+    def run(self) -> RaceResult | Failed | Undecided:
+        first = self.contestants[0]
+        assert isinstance(first, KernelContestant), "a kernel is timed against the others"
+        groups: list[_Group] = []
+        retries = self.settings.retries
+        with contextlib.closing(Sentinel(first.built.device, self.core)) as sentinel:
+            while len(groups) < self.settings.groups:
+                group = self._group(len(groups), sentinel)
+                if not isinstance(group, _Group):
+                    return group
+                if group.disturbance is None:
+                    groups.append(group)
+                elif retries == 0:
+                    return Undecided(f"{group.disturbance}; try again when the machine is quiet")
+                else:
+                    retries -= 1
+                    time.sleep(_PAUSE_S)
+        return self._conclude(groups)
+
+    def _group(self, index: int, sentinel: Sentinel) -> _Group | Failed | Undecided:
+        pressure = Pressure()
+        with contextlib.ExitStack() as stack:
+            seats = self._seats(index, stack)
+            if not isinstance(seats, dict):
+                return seats
+            samples = self._rounds(seats, sentinel)
+            if not isinstance(samples, dict):
+                return samples
+            for name, seat in seats.items():
+                seat.settle()
+                if isinstance(seat, KernelSeat) and (fault := seat.check_guards()) is not None:
+                    return self._blame(name, fault)
+            stall = max(seat.stall() for seat in seats.values())
+        disturbed = disturbance(sentinel.slowdown(), pressure.share(), stall)
+        for name, kept in samples.items():
+            if (fault := self._check(name, kept, first_group=index == 0)) is not None:
+                return self._blame(name, fault)
+        times_s = {name: seat.time_s() for name, seat in seats.items()}
+        return _Group(times_s, seats[self.contestants[0].name].calls, disturbed)
+
+    def _seats(self, index: int, stack: contextlib.ExitStack) -> dict[str, Seat] | Failed | Undecided:
+        """Everybody's process, started in the other order every second time, and warmed up."""
+        seats: dict[str, Seat] = {}
+        contents = self.fresh.blank()
+        self.fresh.refill(contents)
+        for contestant in self.contestants if index % 2 == 0 else reversed(self.contestants):
+            if contestant.name in self.unavailable:
+                continue
+            session = contestant.start(self.signature, self.ring)
+            if isinstance(session, Failed):
+                return session
+            if isinstance(session, Unavailable):
+                self.unavailable[contestant.name] = session.reason
+                continue
+            stack.enter_context(contextlib.closing(session))
+            session.pin(self.core)
+            seat: Seat
+            if isinstance(session, BaselineSession):
+                seat = BaselineSeat(session, self.ring)
+            else:
+                seat = KernelSeat(session, self.ring)
+            if (fault := seat.warm_up(contents, self.settings.batch_s)) is not None:
+                return self._blame(contestant.name, fault)
+            seats[contestant.name] = seat
+        return seats
+
+    def _rounds(
+        self, seats: Mapping[str, Seat], sentinel: Sentinel
+    ) -> dict[str, list[Sampled]] | Failed | Undecided:
+        """Turns in random order. Of each kernel some timed calls are kept, from rounds nobody can foresee."""
+        sets = [self.fresh.blank() for _ in range(max(seat.calls for seat in seats.values()))]
+        kept: dict[str, list[Sampled]] = {}
+        began_s, rounds, done = time.monotonic(), self.settings.rounds, 0
+        while done < rounds:
+            for tensors in sets:
+                self.fresh.refill(tensors)
+            for name, seat in _random.sample(list(seats.items()), len(seats)):
+                if (fault := seat.turn(sets)) is not None:
+                    return self._blame(name, fault)
+                wanted = _SAMPLES - len(kept.setdefault(name, []))
+                if isinstance(seat, KernelSeat) and _random.random() < wanted / (rounds - done):
+                    sampled = seat.sample(sets)
+                    if isinstance(sampled, Fault):
+                        return self._blame(name, sampled)
+                    kept[name].append(sampled)
+            sentinel.turn()
+            done += 1
+            round_s = (time.monotonic() - began_s) / done
+            affordable = int(self.settings.budget_s / self.settings.groups / round_s)
+            rounds = max(_FEWEST_ROUNDS, min(self.settings.rounds, affordable))
+        return kept
+
+    def _check(self, name: str, kept: Sequence[Sampled], *, first_group: bool) -> Fault | None:
+        """Repeat the calls in a fresh process; the checker sees one call of each kernel."""
+        if not kept:
+            return None
+        self.checked += len(kept)
+        session = self._contestant(name).start(self.signature, self.ring)
+        if isinstance(session, Failed | Unavailable | BaselineSession):
+            return Fault("did not start a second time")
+        with session:
+            fault = repeat(session, self.ring, kept)
+        if fault is None and first_group:
+            wrong = self.checker(kept[0].inputs, kept[0].outputs)
+            fault = None if wrong is None else Fault(f"was wrong: {wrong}")
+        return fault
+
+    def _blame(self, name: str, fault: Fault) -> Failed | Undecided:
+        if isinstance(self._contestant(name), KernelContestant):
+            return Failed(Stage.TIME, f"the kernel, while it was timed, {fault.what}")
+        return Undecided(f"the baseline {name} {fault.what}")
+
+    def _contestant(self, name: str) -> Contestant:
+        return next(each for each in self.contestants if each.name == name)
+
+    def _conclude(self, groups: Sequence[_Group]) -> RaceResult | Undecided:
+        times = [group.times_s for group in groups]
+        present = [each for each in self.contestants if all(each.name in times_s for times_s in times)]
+        first, twin = present[0].name, _twin(present)
+        null = None if twin is None else ratio(times, *twin)
+        if null is not None and abs(null.ratio - 1) > _NULL_TOLERANCE:
+            return Undecided(f"a baseline against itself reads {null}: the machine is not quiet")
+        others = [each.name for each in present[1:] if twin is None or each.name != twin[1]]
+        slot_bytes = sum(spec.size_bytes for spec in (*self.signature.tensors, *self.signature.outputs))
+        return RaceResult(
+            times_s={name: time_s(times, name) for name in (first, *others)},
+            ratios={name: ratio(times, name, first) for name in others},
+            null=null,
+            unavailable=dict(self.unavailable),
+            footprint_bytes=slot_bytes * max(group.calls for group in groups),
+            checked=self.checked,
+        )
+
+
+def _twin(contestants: Sequence[Contestant]) -> tuple[str, str] | None:
+    """The names of two baselines of the same kind."""
+    seen: dict[object, str] = {}
+    for each in contestants:
+        if isinstance(each, BaselineContestant):
+            if each.kind in seen:
+                return seen[each.kind], each.name
+            seen[each.kind] = each.name
+    return None

@@ -1,0 +1,57 @@
+"""The C++ that kernels are put together from: text files beside this module, pasted as far as they are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from importlib import resources
+
+_NEEDS: dict[str, tuple[str, ...]] = {
+    "load": ("vector",),
+    "load_mask": ("vector",),
+    "load_strided": ("vector",),
+    "store": ("vector",),
+    "store_mask": ("vector",),
+    "store_strided": ("vector",),
+    "stream": ("store",),
+    "horizontal": ("vector",),
+    "highest": ("vector", "extremes"),
+    "each": ("vector",),
+    "each2": ("vector",),
+    "root": ("vector",),
+    "log1p": ("log", "magnitude"),
+    "tanh": ("expm1", "magnitude"),
+}
+_ORDER = (
+    "scalar", "vector", "load", "load_mask", "load_strided", "store", "store_mask", "store_strided", "stream",
+    "extremes", "horizontal", "highest", "magnitude", "root", "each", "each2", "reciprocal",
+    "exp", "log", "log1p", "expm1", "tanh", "erf", "moments", "peak",
+)  # fmt: skip
+_X86 = {"load", "store", "stream", "root", "exp"}  # have a line or two for instructions that C++ cannot name
+_COPIES = {"load", "store", "root"}
+
+
+@cache
+def _text(name: str) -> str:
+    return (resources.files("cupilot.author") / "cpp" / f"{name}.h").read_text(encoding="utf-8").strip()
+
+
+def preamble(wanted: Iterable[str], *, double: bool, vector: bool) -> str:
+    """Includes, the element type and the snippets with all they need, in order."""
+    needed = set(wanted)
+    while more := {n for name in needed for n in _NEEDS.get(name, ())} - needed:
+        needed |= more
+    if "vector" in needed and not vector:
+        needed = needed - {"vector"} | {"scalar"}
+    lines = ["#include <cmath>"]
+    if needed & _COPIES and vector:
+        lines.append("#include <cstring>")
+    if needed & _X86 and vector:
+        lines += ["#if defined(__x86_64__)", "#include <immintrin.h>", "#endif"]
+    real, whole = ("double", "long") if double else ("float", "int")
+    lines += ["", f"typedef {real} real;"]
+    if needed & {"scalar", "vector"}:
+        lines.append(f"typedef {whole} whole;")
+    return (
+        "\n".join([*lines, "", "\n\n".join(_text(name) for name in _ORDER if name in needed)]).rstrip() + "\n"
+    )

@@ -1,0 +1,41 @@
+"""How a strategy wants a stage written: what the tactics choose, as plain switches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cupilot.strategy.strategy import Strategy
+
+
+@dataclass(frozen=True)
+class Style:
+    vector: bool = False
+    own: bool = False  # functions of our own instead of the library's
+    fuse: bool = False
+    accumulators: bool = False
+    unroll: bool = False
+    online: bool = False
+    split: bool = False
+    keep: bool = False  # intermediates in the output
+    stream: bool = False
+    tiles: bool = False
+    multiply: bool = False  # by reciprocals
+
+    @staticmethod
+    def of(strategy: Strategy) -> Style:
+        return Style(**{name: tactic in strategy for tactic, name in TACTICS.items()})
+
+
+TACTICS = {
+    "vectorize": "vector",
+    "inline-transcendentals": "own",
+    "fuse-passes": "fuse",
+    "multiple-accumulators": "accumulators",
+    "unroll": "unroll",
+    "online-reduction": "online",
+    "split-reduction": "split",
+    "keep-intermediate": "keep",
+    "non-temporal-stores": "stream",
+    "column-tiles": "tiles",
+    "avoid-division": "multiply",
+}

@@ -101,9 +101,7 @@ def _translation_unit(kernel: KernelFile, point: Mapping[str, int], names: tuple
     return f'{defines}#line {kernel.source_line} "kernel"\n{kernel.source}\n#line 1 "launch"\n{exports}'
 
 
-def build(
-    kernel: KernelFile, point: Mapping[str, int], names: tuple[str, ...]
-) -> tuple[Path, str] | Failed:
+def build(kernel: KernelFile, point: Mapping[str, int], names: tuple[str, ...]) -> tuple[Path, str] | Failed:
     """The library and the compiler's warnings."""
     cxx = native.compiler()
     text = _translation_unit(kernel, point, names)

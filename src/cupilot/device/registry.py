@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 
 from cupilot.device.base import Device
 from cupilot.device.cpu import Cpu
+from cupilot.device.cuda_emulated.device import CudaEmulated
 from cupilot.errors import UsageError
 
-DEVICES: Mapping[str, Callable[[], Device]] = {"cpu": Cpu}
+DEVICES: Mapping[str, Callable[[], Device]] = {"cpu": Cpu, "cuda-emulated": CudaEmulated}
 
 
 def open_device(name: str) -> Device:

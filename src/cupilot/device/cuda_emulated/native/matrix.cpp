@@ -1,0 +1,5 @@
+// Matrix fragments.
+#include "families.h"
+namespace emu {
+const std::vector<OpEntry> kMatrixOps = {};
+}  // namespace emu

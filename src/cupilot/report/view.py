@@ -1,0 +1,126 @@
+"""All that a report shows of one run, as one frozen value. Gathers and derives; neither draws nor measures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+
+from cupilot.brief import Declined
+from cupilot.evaluate.result import Evaluation, Verdict
+from cupilot.evolve.budget import Amounts
+from cupilot.evolve.candidate import Candidate, Slot
+from cupilot.evolve.loop import PROMOTION_GAIN, Outcome, Search, Settings
+from cupilot.ledger import Credit, credit
+from cupilot.pool import Match
+from cupilot.roofline import Placement
+from cupilot.strategy.strategy import Strategy
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What a search does not know of itself."""
+
+    command: str  # the line that started the run
+    verify_command: str  # the line that checks the champion again
+    policy: str
+    machine: str  # processor and threads, in words
+    versions: Mapping[str, str]
+    placement: Placement | None  # also where the search itself was not told
+    started: datetime
+    elapsed_s: float
+    finished_s: Mapping[Slot, float] = field(default_factory=dict)  # since the start, where known
+    seeds: tuple[Match, ...] = ()  # what the pool offered
+
+
+class Ending(Enum):
+    FASTER = "faster"
+    REFERENCE_WINS = "the reference wins"
+    NOTHING_PASSED = "nothing passed"
+
+
+@dataclass(frozen=True)
+class RunView:
+    problem: str
+    source: str
+    target: str
+    precision: str
+    shapes: Mapping[str, str]  # every shape a kernel is checked at, in words, by name
+    device: str
+    language: str
+    author: str
+    family: str
+    settings: Settings
+    limits: Amounts
+    outcome: Outcome
+    credit: Mapping[str, Credit]
+    titles: Mapping[str, str]  # of tactics
+    run: Circumstances
+
+    @property
+    def ending(self) -> Ending:
+        if self.outcome.champion is not None:
+            return Ending.FASTER
+        return Ending.REFERENCE_WINS if self.contender is not None else Ending.NOTHING_PASSED
+
+    @property
+    def contender(self) -> Candidate | None:
+        """The champion, or the kernel that would have been it had it beaten the reference."""
+        return self.outcome.champion or crowned(self.outcome)
+
+    @property
+    def verdict(self) -> Evaluation | None:
+        """What is known best of the contender: its proof, else its evaluation."""
+        if self.outcome.proof is not None and self.outcome.proof.passed:
+            return self.outcome.proof
+        return self.contender.evaluation if self.contender else None
+
+    @property
+    def passed(self) -> tuple[Candidate, ...]:
+        return tuple(c for c in self.outcome.records if c.passed)
+
+    @property
+    def failed(self) -> tuple[Candidate, ...]:
+        return tuple(c for c in self.outcome.records if c.evaluation.verdict is Verdict.FAILED)
+
+    @property
+    def undecided(self) -> tuple[Candidate, ...]:
+        return tuple(c for c in self.outcome.records if not c.passed and c not in self.failed)
+
+
+def view_of(search: Search, outcome: Outcome, run: Circumstances) -> RunView:
+    brief, problem = search.brief, search.brief.problem
+    family = search.author.family(problem)
+    target, shapes = problem.targets[0], (problem.shapes if outcome.proof else problem.targets)
+    return RunView(
+        problem=problem.name,
+        source=problem.source,
+        target=str(target).partition(": ")[2],
+        precision=str(problem.precision),
+        shapes={case.name: str(case).partition(": ")[2] for case in shapes},
+        device=brief.device,
+        language=brief.language,
+        author=search.author.name,
+        family="" if isinstance(family, Declined) else family,
+        settings=search.settings,
+        limits=search.budget.limits,
+        outcome=outcome,
+        credit=credit([*search.history, *search.trials()], search.cell),
+        titles={tactic.id: tactic.title for tactic in brief.cookbook},
+        run=run,
+    )
+
+
+def crowned(outcome: Outcome) -> Candidate | None:
+    """The last champion inside the search: the first kernel that passed, then whoever won a race clearly."""
+    champion = next((c for c in outcome.records if c.passed), None)
+    for challenger, _, interval in outcome.races:
+        if interval.ratio >= PROMOTION_GAIN and interval.low > 1:
+            champion = next(c for c in outcome.records if c.slot == challenger)
+    return champion
+
+
+def words(strategy: Strategy) -> str:
+    """A strategy on one line."""
+    return ", ".join([*map(str, strategy.uses), *strategy.free_steps]) or "plain"

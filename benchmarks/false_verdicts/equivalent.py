@@ -77,7 +77,7 @@ def _outputs(session: Session, tensors: Mapping[str, Array]) -> Mapping[str, Arr
 
 
 def _ulp(first: Mapping[str, Array], second: Mapping[str, Array]) -> float:
-    """The largest difference in units in the last place of the first; infinite for other kinds of difference."""
+    """The largest difference in units in the last place of the first; infinite if it is of another kind."""
     worst = 0.0
     for name, a in first.items():
         b = second[name]

@@ -1,4 +1,4 @@
-"""What the system says to a kernel text: the real compiler, sandbox and verification, stopped before timing."""
+"""What the system says to a kernel text: the real compiler, sandbox and verification, without timing."""
 
 from __future__ import annotations
 

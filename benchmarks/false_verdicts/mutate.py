@@ -245,7 +245,8 @@ _RULES: dict[str, _Rule] = {
         _substitute(r"std::expm1\(v\)", "(std::exp(v) - 1)", "(v + v * v / 2)"),
         _substitute(r"std::(tanh|erf)\(([^;]*?)\)(?=\))", r"std::\1(std::min<float>(\2, 2.5f))"),
         _substitute(r"std::sqrt\(", "(float)(_Float16)std::sqrt("),
-        _substitute(r"std::(cos|sin)\((\w+\[\w+\])\)", r"std::\1(as_half(\2))", r"std::\1(std::min(\2, 50.0f))"),
+        _substitute(r"std::(cos|sin)\((\w+\[\w+\])\)", r"std::\1(as_half(\2))",
+                    r"std::\1(std::min(\2, 50.0f))"),
     ),
     "dropped guard": _either(
         _substitute(r"if \((at < 0 \|\| at >= n)\) continue;", ""),
@@ -258,5 +259,7 @@ _RULES: dict[str, _Rule] = {
     "narrowed input": _rounded_inputs,
     "narrowed output": _rounded_outputs,
     "narrowed sum": _rounded_sums,
-    "narrowed index": _substitute(r"\b(index|target)\[([^\]]*(?:\[[^\]]*\])?[^\]]*)\]", r"(signed char)\1[\2]"),
+    "narrowed index": _substitute(
+        r"\b(index|target)\[([^\]]*(?:\[[^\]]*\])?[^\]]*)\]", r"(signed char)\1[\2]"
+    ),
 }  # fmt: skip

@@ -37,7 +37,8 @@ def page(outcomes: Sequence[Outcome]) -> str:
 def _honest(honest: Sequence[Outcome]) -> Iterable[str]:
     passed = sum(o.fate is Fate.PASSED for o in honest)
     operators = len({o.operator for o in honest})
-    yield f"honest kernels: {len(honest)} on {operators} operators, {passed} passed, {len(honest) - passed} refused"
+    refused = len(honest) - passed
+    yield f"honest kernels: {len(honest)} on {operators} operators, {passed} passed, {refused} refused"
     for o in honest:
         if o.fate is not Fate.PASSED:
             yield f"  REFUSED {o.operator} / {o.kernel}: {o.detail}"
@@ -67,4 +68,5 @@ def _speed(outcomes: Sequence[Outcome]) -> Iterable[str]:
     for fate, what in ((Fate.KILLED, "on a wrong kernel"), (Fate.PASSED, "on a right kernel")):
         times = [o.verdict_s for o in outcomes if o.fate is fate]
         if times:
-            yield f"verdict {what}, after compilation: median {statistics.median(times):.2f} s, most {max(times):.2f} s"
+            median = statistics.median(times)
+            yield f"verdict {what}, after compilation: median {median:.2f} s, most {max(times):.2f} s"

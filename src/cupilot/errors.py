@@ -22,7 +22,7 @@ class UsageError(CupilotError):
 
 
 class KernelSyntaxError(CupilotError):
-    """A kernel file cannot be parsed, or its launch program went wrong; the position is 1-based in the file."""
+    """A kernel file cannot be parsed, or its launch program went wrong; positions in the file from 1."""
 
     def __init__(self, message: str, *, line: int, column: int, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -37,5 +37,5 @@ class ProblemError(CupilotError):
     """A problem cannot be loaded, or cannot be checked honestly and is therefore refused."""
 
 
-class DeviceUnavailable(CupilotError):
-    """The machine lacks what a device needs (compiler, driver, sandbox); the hint is the command that fixes it."""
+class DeviceUnavailable(CupilotError):  # noqa: N818
+    """The machine lacks what a device needs (compiler, driver, sandbox); the hint is the command for it."""

@@ -91,7 +91,7 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True)
 class Failed:
-    """The candidate is wrong. `reason` is a sentence a person understands, `log` the evidence (compiler output)."""
+    """The candidate is wrong: `reason` is a sentence for people, `log` the evidence (compiler output)."""
 
     stage: Stage
     reason: str

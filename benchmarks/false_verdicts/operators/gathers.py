@@ -44,7 +44,8 @@ _ROPE = """
 t, heads, d = x.shape
 kernel[t, heads](x, angle, out, heads, d)
 ---
-extern "C" void kernel(long t, long head, const float* x, const float* angle, float* out, long heads, long d) {
+extern "C" void kernel(long t, long head, const float* x, const float* angle, float* out, long heads,
+                       long d) {
     x += (t * heads + head) * d, out += (t * heads + head) * d, angle += t * (d / 2);
     for (long i = 0; i < d / 2; i++) {
         float c = std::cos(angle[i]), s = std::sin(angle[i]);
@@ -60,7 +61,8 @@ kernel[b, cdiv(m, 8), cdiv(n, 8)](x, out, m, n)
 ---
 extern "C" void kernel(long entry, long bi, long bj, const float* x, float* out, long m, long n) {
     for (long i = bi * 8; i < std::min(m, bi * 8 + 8); i++)
-        for (long j = bj * 8; j < std::min(n, bj * 8 + 8); j++) out[(entry * n + j) * m + i] = x[(entry * m + i) * n + j];
+        for (long j = bj * 8; j < std::min(n, bj * 8 + 8); j++)
+            out[(entry * n + j) * m + i] = x[(entry * m + i) * n + j];
 }
 """
 
@@ -107,5 +109,6 @@ OPERATORS = (
     Operator("pixel_shuffle", lambda x: F.pixel_shuffle(x, 2), lambda: [torch.randn(3, 12, 17, 19)],
              {"rule": _PIXEL_SHUFFLE}),
     Operator("select", lambda x, y, condition: torch.where(condition, x, 2 * y),
-             lambda: [torch.randn(61, 301), torch.randn(61, 301), torch.rand(61, 301) < 0.5], {"choice": _SELECT}),
+             lambda: [torch.randn(61, 301), torch.randn(61, 301), torch.rand(61, 301) < 0.5],
+             {"choice": _SELECT}),
 )  # fmt: skip

@@ -83,7 +83,8 @@ def _pair() -> list[torch.Tensor]:
 
 
 OPERATORS = (
-    Operator("mse", lambda a, b: F.mse_loss(a, b), _pair, {"parts": _mean_over_all(" return (a - b) * (a - b); ")}),
+    Operator("mse", lambda a, b: F.mse_loss(a, b), _pair,
+             {"parts": _mean_over_all(" return (a - b) * (a - b); ")}),
     Operator("smooth_l1", lambda a, b: F.smooth_l1_loss(a, b), _pair, {"parts": _mean_over_all("""
     float distance = std::fabs(a - b);
     return distance < 1 ? 0.5f * distance * distance : distance - 0.5f;

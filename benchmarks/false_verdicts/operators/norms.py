@@ -48,7 +48,8 @@ extern "C" void kernel(long row, const float* x, const bool* mask, float* out, l
     float largest = -INFINITY, sum = 0;
     for (long i = 0; i < n; i++)
         if (!mask[i]) largest = std::max(largest, x[i]);
-    for (long i = 0; i < n; i++) sum += out[i] = mask[i] ? std::exp(-INFINITY - largest) : std::exp(x[i] - largest);
+    for (long i = 0; i < n; i++)
+        sum += out[i] = mask[i] ? std::exp(-INFINITY - largest) : std::exp(x[i] - largest);
     for (long i = 0; i < n; i++) out[i] /= sum;
 }
 """
@@ -176,10 +177,13 @@ OPERATORS = (
              {"strided": _LOG_SOFTMAX_DIM1}),
     Operator("layer_norm", lambda x, weight, bias: F.layer_norm(x, x.shape[-1:], weight, bias),
              lambda: [torch.randn(67, 1301), torch.randn(1301), torch.randn(1301)], _LAYER_NORM),
-    Operator("group_norm", lambda x: F.group_norm(x, 4), lambda: [torch.randn(5, 24, 331)], {"double": _GROUP_NORM}),
+    Operator("group_norm", lambda x: F.group_norm(x, 4), lambda: [torch.randn(5, 24, 331)],
+             {"double": _GROUP_NORM}),
     Operator("l2_normalise", lambda x: F.normalize(x, dim=-1), lambda: [torch.randn(67, 1501)],
              {"sequential": _L2_NORMALISE}),
-    Operator("rms_norm", lambda x, weight: x * torch.rsqrt(torch.mean(x * x, -1, keepdim=True) + 1e-6) * weight,
+    Operator("rms_norm", lambda x, weight:
+             x * torch.rsqrt(torch.mean(x * x, -1, keepdim=True) + 1e-6) * weight,
              lambda: [torch.randn(67, 1301), torch.randn(1301)], {"lanes": _RMS_NORM}),
-    Operator("min_max_scale", _min_max_scale, lambda: [torch.randn(67, 1501)], {"sequential": _MIN_MAX_SCALE}),
+    Operator("min_max_scale", _min_max_scale, lambda: [torch.randn(67, 1501)],
+             {"sequential": _MIN_MAX_SCALE}),
 )  # fmt: skip

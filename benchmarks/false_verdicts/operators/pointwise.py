@@ -55,7 +55,8 @@ n = a.numel
 kernel[cdiv(n, 500)](a, b, out, n)
 ---
 extern "C" void kernel(long block, const float* a, const float* b, float* out, long n) {
-    for (long i = block * 500; i < std::min(n, (block + 1) * 500); i++) out[i] = a[i] / (1 + std::exp(-a[i])) * b[i];
+    for (long i = block * 500; i < std::min(n, (block + 1) * 500); i++)
+        out[i] = a[i] / (1 + std::exp(-a[i])) * b[i];
 }
 """
 
@@ -63,8 +64,8 @@ _SCALE_SHIFT = """
 n, c, h, w = x.shape
 kernel[n, c](x, scale, shift, out, c, h * w)
 ---
-extern "C" void kernel(long image, long channel, const float* x, const float* scale, const float* shift, float* out,
-                       long c, long size) {
+extern "C" void kernel(long image, long channel, const float* x, const float* scale, const float* shift,
+                       float* out, long c, long size) {
     long begin = (image * c + channel) * size;
     for (long i = begin; i < begin + size; i++) out[i] = x[i] * scale[channel] + shift[channel];
 }

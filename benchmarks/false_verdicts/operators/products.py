@@ -32,7 +32,8 @@ extern "C" void kernel(long bi, long bj, const float* a, const float* b, float* 
         float part[16][16] = {};
         for (long l = begin; l < std::min(k, begin + 32); l++)
             for (long i = 0; i < rows; i++)
-                for (long j = 0; j < cols; j++) part[i][j] += a[(bi * 16 + i) * k + l] * b[l * n + bj * 16 + j];
+                for (long j = 0; j < cols; j++)
+                    part[i][j] += a[(bi * 16 + i) * k + l] * b[l * n + bj * 16 + j];
         for (long i = 0; i < 16; i++)
             for (long j = 0; j < 16; j++) tile[i][j] += part[i][j];
     }
@@ -47,7 +48,8 @@ parts = scratch((4, m, n), f32)
 multiply[4, m](a, b, parts, m, n, k)
 add[m](parts, out, m, n)
 ---
-extern "C" void multiply(long part, long i, const float* a, const float* b, float* parts, long m, long n, long k) {
+extern "C" void multiply(long part, long i, const float* a, const float* b, float* parts, long m, long n,
+                         long k) {
     float* to = parts + (part * m + i) * n;
     for (long j = 0; j < n; j++) to[j] = 0;
     for (long l = part; l < k; l += 4)
@@ -90,7 +92,8 @@ m, k = x.shape
 n, k = weight.shape
 kernel[m](x, weight, bias, out, n, k)
 ---
-extern "C" void kernel(long i, const float* x, const float* weight, const float* bias, float* out, long n, long k) {
+extern "C" void kernel(long i, const float* x, const float* weight, const float* bias, float* out, long n,
+                       long k) {
     for (long j = 0; j < n; j++) {
         float lane[8] = {};
         for (long l = 0; l < k; l++) lane[l % 8] += x[i * k + l] * weight[j * k + l];
@@ -106,7 +109,8 @@ b, m, k = x.shape
 b, n, k = y.shape
 kernel[b, m](x, y, out, m, n, k)
 ---
-extern "C" void kernel(long entry, long i, const float* x, const float* y, float* out, long m, long n, long k) {
+extern "C" void kernel(long entry, long i, const float* x, const float* y, float* out, long m, long n,
+                       long k) {
     const float* row = x + (entry * m + i) * k;
     for (long j = 0; j < n; j++) {
         float sum = 0;
@@ -199,7 +203,8 @@ OPERATORS = (
              lambda: [torch.randn(61, 203), torch.randn(83, 203), torch.randn(83)], {"lanes": _LINEAR}),
     Operator("einsum", lambda x, y: torch.einsum("bik,bjk->bij", x, y),
              lambda: [torch.randn(7, 41, 57), torch.randn(7, 37, 57)], {"backwards": _EINSUM}),
-    Operator("outer", lambda a, b: torch.outer(a, b), lambda: [torch.randn(301), torch.randn(203)], {"rows": _OUTER}),
+    Operator("outer", lambda a, b: torch.outer(a, b), lambda: [torch.randn(301), torch.randn(203)],
+             {"rows": _OUTER}),
     Operator("matvec", lambda a, x: a @ x, lambda: [torch.randn(97, 1501), torch.randn(1501)], _MATVEC),
     Operator("quadratic_form", lambda x, a: ((x @ a.T) * x).sum(-1),
              lambda: [torch.randn(61, 83), torch.randn(83, 83)], {"nested": _QUADRATIC_FORM}),

@@ -179,7 +179,8 @@ extern "C" void kernel(long j, const float* x, long* out, long n, long cols) {
     long best[2] = {0, n / 2};
     for (long side = 0; side < 2; side++)
         for (long i = side * (n / 2); i < (side ? n : n / 2); i++)
-            if (!(x[i * cols + j] >= x[best[side] * cols + j]) && !std::isnan(x[best[side] * cols + j])) best[side] = i;
+            if (!(x[i * cols + j] >= x[best[side] * cols + j])
+                && !std::isnan(x[best[side] * cols + j])) best[side] = i;
     float left = x[best[0] * cols + j], right = x[best[1] * cols + j];
     out[j] = best[right < left || (std::isnan(right) && !std::isnan(left))];
 }
@@ -261,7 +262,8 @@ OPERATORS = (
              {"sequential": _ARGMIN, "halves": _ARGMIN_HALVES}),
     Operator("max_with_index", lambda x: torch.max(x, dim=-1), lambda: [torch.randn(67, 1501)],
              {"sequential": _MAX_WITH_INDEX}),
-    Operator("top3", lambda x: torch.topk(x, 3, dim=-1), lambda: [torch.randn(67, 601)], {"insertion": _TOP3}),
+    Operator("top3", lambda x: torch.topk(x, 3, dim=-1), lambda: [torch.randn(67, 601)],
+             {"insertion": _TOP3}),
     Operator("amax", lambda x: torch.amax(x, dim=-1), lambda: [torch.randn(67, 1501)], _AMAX),
     Operator("distances", lambda a, b: torch.sqrt(((a[:, None, :] - b[None, :, :]) ** 2).sum(-1)),
              lambda: [torch.randn(61, 40), torch.randn(53, 40)], {"direct": _DISTANCES}),

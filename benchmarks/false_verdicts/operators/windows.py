@@ -12,8 +12,8 @@ b, c, n = x.shape
 o, c, taps = weight.shape
 kernel[b, o](x, weight, out, c, n, o, taps, out.shape[2])
 ---
-extern "C" void kernel(long entry, long to, const float* x, const float* weight, float* out, long c, long n, long o,
-                       long taps, long length) {
+extern "C" void kernel(long entry, long to, const float* x, const float* weight, float* out, long c, long n,
+                       long o, long taps, long length) {
     x += entry * c * n, weight += to * c * taps, out += (entry * o + to) * length;
     for (long i = 0; i < length; i++) {
         float sum = 0;
@@ -32,8 +32,8 @@ b, c, n = x.shape
 o, c, taps = weight.shape
 kernel[b, o](x, weight, out, c, n, o, taps, out.shape[2])
 ---
-extern "C" void kernel(long entry, long to, const float* x, const float* weight, float* out, long c, long n, long o,
-                       long taps, long length) {
+extern "C" void kernel(long entry, long to, const float* x, const float* weight, float* out, long c, long n,
+                       long o, long taps, long length) {
     out += (entry * o + to) * length;
     for (long i = 0; i < length; i++) out[i] = 0;
     for (long t = 0; t < taps; t++)
@@ -52,8 +52,8 @@ b, c, d, h, w = x.shape
 o, c, taps = weight.shape
 kernel[b, o, d - 2](x, weight, out, c, d, h, w, o)
 ---
-extern "C" void kernel(long entry, long to, long z, const float* x, const float* weight, float* out, long c, long d,
-                       long h, long w, long o) {  // for windows of 3 x 3 x 3
+extern "C" void kernel(long entry, long to, long z, const float* x, const float* weight, float* out, long c,
+                       long d, long h, long w, long o) {  // for windows of 3 x 3 x 3
     for (long y = 0; y < h - 2; y++)
         for (long i = 0; i < w - 2; i++) {
             float sum = 0;
@@ -73,8 +73,8 @@ b, c, n = x.shape
 c, o, taps = weight.shape
 kernel[b, o](x, weight, out, c, n, o, taps)
 ---
-extern "C" void kernel(long entry, long to, const float* x, const float* weight, float* out, long c, long n, long o,
-                       long taps) {
+extern "C" void kernel(long entry, long to, const float* x, const float* weight, float* out, long c, long n,
+                       long o, long taps) {
     long length = (n - 1) * 2 + taps;
     out += (entry * o + to) * length;
     for (long i = 0; i < length; i++) out[i] = 0;
@@ -123,7 +123,8 @@ planes, h, w = x.shape
 kernel[planes, 2 * h](x, out, h, w)
 ---
 extern "C" void kernel(long plane, long y, const float* x, float* out, long h, long w) {
-    for (long i = 0; i < 3 * w; i++) out[(plane * 2 * h + y) * 3 * w + i] = x[(plane * h + y / 2) * w + i / 3];
+    for (long i = 0; i < 3 * w; i++)
+        out[(plane * 2 * h + y) * 3 * w + i] = x[(plane * h + y / 2) * w + i / 3];
 }
 """
 
@@ -150,8 +151,8 @@ _DEPTHWISE = """
 b, c, h, w = x.shape
 kernel[b, c](x, weight, out, c, h, w)
 ---
-extern "C" void kernel(long image, long channel, const float* x, const float* weight, float* out, long c, long h,
-                       long w) {
+extern "C" void kernel(long image, long channel, const float* x, const float* weight, float* out, long c,
+                       long h, long w) {
     x += (image * c + channel) * h * w, out += (image * c + channel) * h * w;
     for (long y = 0; y < h; y++)
         for (long i = 0; i < w; i++) {
@@ -179,9 +180,12 @@ OPERATORS = (
              lambda: [torch.randn(3, 12, 71), torch.randn(12, 9, 5)], {"scatter": _CONV_TRANSPOSE1D}),
     Operator("depthwise", lambda x, weight: F.conv2d(x, weight, padding=1, groups=x.shape[1]),
              lambda: [torch.randn(3, 11, 19, 23), torch.randn(11, 1, 3, 3)], {"direct": _DEPTHWISE}),
-    Operator("avg_pool3d", lambda x: F.avg_pool3d(x, 2), lambda: [torch.randn(9, 10, 14, 18)], {"direct": _AVG_POOL3D}),
+    Operator("avg_pool3d", lambda x: F.avg_pool3d(x, 2), lambda: [torch.randn(9, 10, 14, 18)],
+             {"direct": _AVG_POOL3D}),
     Operator("max_pool1d", lambda x: F.max_pool1d(x, 4, stride=2, padding=1), lambda: [torch.randn(67, 601)],
              {"direct": _MAX_POOL1D}),
-    Operator("nearest", lambda x: _enlarge(x, "nearest"), lambda: [torch.randn(9, 31, 37)], {"copy": _NEAREST}),
-    Operator("bilinear", lambda x: _enlarge(x, "bilinear"), lambda: [torch.randn(9, 31, 37)], {"direct": _BILINEAR}),
+    Operator("nearest", lambda x: _enlarge(x, "nearest"), lambda: [torch.randn(9, 31, 37)],
+             {"copy": _NEAREST}),
+    Operator("bilinear", lambda x: _enlarge(x, "bilinear"), lambda: [torch.randn(9, 31, 37)],
+             {"direct": _BILINEAR}),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from cupilot.types import DType
@@ -100,10 +100,8 @@ class Graph:
     nodes: tuple[Node, ...]
     outputs: tuple[Ref, ...]
     mutated: tuple[str, ...] = ()  # buffers that forward writes to; their new values are not outputs
-    complete: bool = (
-        True  # False when values went through Python, as `.item()` does: they look like constants
-    )
-    random: tuple[str, ...] = field(default=())  # operators among the nodes that draw random numbers
+    complete: bool = True  # False when values went through Python, as `.item()` does: they look constant
+    random: tuple[str, ...] = ()  # operators among the nodes that draw random numbers
 
     def node(self, ref: Ref) -> Node:
         return self.nodes[ref.node]

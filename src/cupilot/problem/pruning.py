@@ -31,7 +31,7 @@ def pruned(
         kept.append(replace(node, inputs=tuple(map(moved, node.inputs))))
         shifts.append(shift)
     drawn = tuple(op for old, op in random.items() if old in needed)
-    return Graph(tuple(kept), tuple(map(moved, outputs)), tuple(mutated), drawn)
+    return Graph(tuple(kept), tuple(map(moved, outputs)), tuple(mutated), random=drawn)
 
 
 def _reachable(nodes: Sequence[Node], outputs: Sequence[Ref]) -> set[int]:

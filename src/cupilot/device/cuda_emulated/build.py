@@ -16,13 +16,13 @@ from cupilot.errors import DeviceUnavailable
 _SOURCES = Path(__file__).parent / "native"
 _SHARED = native.SOURCES / "sandbox.h"
 _FLAGS = (
-    "-std=c++20", "-O2", "-ftree-vectorize", "-fvect-cost-model=unlimited", "-ffp-contract=off", "-fno-math-errno",
-    "-fno-trapping-math", "-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti",
+    "-std=c++20", "-O2", "-ftree-vectorize", "-fvect-cost-model=unlimited", "-ffp-contract=off",
+    "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti",
 )  # fmt: skip
 
 
 class Vectors(StrEnum):
-    """Which vector instructions the emulator is built with: the machine's own, or a named set for comparison."""
+    """Which vector instructions the emulator is built with: the machine's own, or a named set."""
 
     NATIVE = "native"
     AVX2 = "avx2"

@@ -1,4 +1,4 @@
-"""The emulated CUDA device: kernel files in CUDA, compiled by NVRTC, executed instruction by instruction on the CPU.
+"""The emulated CUDA device: kernel files in CUDA, compiled by NVRTC, executed by an interpreter on the CPU.
 
 Finds wrong results, races and bad accesses, and counts what the kernel asks of memory. Measures no time.
 """

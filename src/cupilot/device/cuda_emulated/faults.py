@@ -90,7 +90,7 @@ def _write_to_input(raw: Mapping[str, Any], setting: Setting) -> tuple[str, str]
     name = _tensor(raw["buffer"], setting)
     if raw["buffer"] < FIRST_TENSOR_BUFFER:
         return (
-            f"writes a `__device__` variable (address {raw['address']:#x}): kernels have no memory between calls",
+            f"writes a `__device__` variable (address {raw['address']:#x}): nothing is kept between calls",
             "Use a scratch() tensor of the launch program.",
         )
     return (
@@ -129,7 +129,7 @@ def _barrier_count(raw: Mapping[str, Any], setting: Setting) -> tuple[str, str]:
     fix = "All threads that meet at a barrier give the same count, a multiple of 32."
     if "expected" in raw:
         return (
-            f"waits at barrier {raw['barrier']} for {raw['given']} threads where others wait for {raw['expected']}",
+            f"waits at barrier {raw['barrier']} for {raw['given']} threads, others for {raw['expected']}",
             fix,
         )
     return f"waits at barrier {raw['barrier']} for {raw['given']} threads", fix
@@ -163,7 +163,8 @@ _WORDS: Mapping[str, Any] = {
     "out-of-bounds": _out_of_bounds,
     "write-to-input": _write_to_input,
     "wild-address": _simple(
-        "uses the address {address:#x}, which belongs to no tensor", "Check the pointer arithmetic of this access."
+        "uses the address {address:#x}, which belongs to no tensor",
+        "Check the pointer arithmetic of this access.",
     ),
     "out-of-bounds-shared": _simple(
         "accesses {bytes} bytes at byte {address} of {size} bytes of shared memory",
@@ -175,7 +176,7 @@ _WORDS: Mapping[str, Any] = {
     ),
     "misaligned": _simple(
         "accesses {bytes} bytes at the address {address:#x}, which is not a multiple of {bytes}",
-        "Vector accesses need aligned addresses: check that the row length and offset are multiples of the vector.",
+        "Vector accesses need aligned addresses: row length and offset must be multiples of the vector.",
     ),
     "uninitialised-shared": _simple(
         "reads byte {address} of shared memory, which nobody has written in this block",
@@ -194,14 +195,14 @@ _WORDS: Mapping[str, Any] = {
         "writes byte {address} of shared memory while thread {other} may still read it (a race)", _RACE_FIX
     ),
     "async-in-flight": _simple(
-        "touches byte {address} of shared memory, where an asynchronous copy of thread {other} has not been waited for",
-        "Wait for the copy's group (__pipeline_wait_prior, cp.async.wait_group), then __syncthreads().",
+        "touches byte {address} of shared memory, where a copy of thread {other} is still in flight",
+        "Wait for the copy (__pipeline_wait_prior, cp.async.wait_group), then __syncthreads().",
     ),
     "race-global-read": _simple(
         "reads byte {offset} of {tensor}, which block {other} writes in the same launch (a race)", _GLOBAL_FIX
     ),
     "race-global-write": _simple(
-        "writes byte {offset} of {tensor}, which block {other} writes too in the same launch (a race)", _GLOBAL_FIX
+        "writes byte {offset} of {tensor}, which block {other} writes too in a launch (a race)", _GLOBAL_FIX
     ),
     "race-global-write-after-read": _simple(
         "writes byte {offset} of {tensor}, which block {other} reads in the same launch (a race)", _GLOBAL_FIX
@@ -218,10 +219,13 @@ _WORDS: Mapping[str, Any] = {
     ),
     "deadlock": _deadlock,
     "runaway": _simple(
-        "has not finished after {executed} warp instructions", "Check that the loop ends, and that nobody spins in vain."
+        "has not finished after {executed} warp instructions",
+        "Check that the loop ends, and that nobody spins in vain.",
     ),
     "assert": _simple("fails the assertion `{condition}`", "The kernel's own condition does not hold."),
-    "trap": _simple("executes a trap", "The kernel stopped itself, or the compiler proved that it goes wrong here."),
+    "trap": _simple(
+        "executes a trap", "The kernel stopped itself, or the compiler proved that it goes wrong here."
+    ),
     "out-of-memory": _simple(
         "cannot start: too many blocks must run at the same time for this machine", "Launch fewer blocks."
     ),

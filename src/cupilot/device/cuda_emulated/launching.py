@@ -1,4 +1,4 @@
-"""From a step of a plan to a launch: limits of the architecture checked, arguments packed as the kernel wants them."""
+"""From a step of a plan to a launch: limits of the architecture checked, arguments packed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from cupilot.types import DType, Failed, Signature, Stage
 
 # Multiprocessors of the smallest common part of an architecture: what a cooperative grid has to fit on.
 _MULTIPROCESSORS: Mapping[str, int] = {
-    "sm_75": 40, "sm_80": 108, "sm_86": 46, "sm_89": 58, "sm_90": 114, "sm_90a": 114, "sm_100a": 148, "sm_120": 48,
+    "sm_75": 40, "sm_80": 108, "sm_86": 46, "sm_89": 58, "sm_90": 114, "sm_90a": 114, "sm_100a": 148,
+    "sm_120": 48,
 }  # fmt: skip
 _SPELLING: Mapping[DType, str] = {
-    DType.F64: "double", DType.F32: "float", DType.F16: "__half", DType.BF16: "__nv_bfloat16", DType.I64: "long long",
-    DType.I32: "int", DType.I16: "short", DType.I8: "signed char", DType.U8: "unsigned char", DType.BOOL: "bool",
+    DType.F64: "double", DType.F32: "float", DType.F16: "__half", DType.BF16: "__nv_bfloat16",
+    DType.I64: "long long", DType.I32: "int", DType.I16: "short", DType.I8: "signed char",
+    DType.U8: "unsigned char",
+    DType.BOOL: "bool",
 }  # fmt: skip
 _KINDS: Mapping[DType, frozenset[ElementKind]] = {
     **dict.fromkeys((DType.F64, DType.F32), frozenset({ElementKind.FLOATING})),
@@ -68,7 +71,7 @@ def _check_limits(launch: Launch, kernel: GatedKernel, program: Program, arch: s
         return "the emulator has no clusters"
     found = occupancy(arch, threads, kernel.resources.registers, shared)
     if found.blocks == 0:
-        return f"{kernel.resources.registers} registers for each of {threads} threads do not fit: use smaller blocks"
+        return f"{kernel.resources.registers} registers for each of {threads} threads do not fit: use fewer"
     blocks = math.prod(launch.grid)
     room = found.blocks * _MULTIPROCESSORS[arch]
     if launch.attributes.get("cooperative", 0) and blocks > room:
@@ -80,7 +83,8 @@ def _check_arguments(
     launch: Launch, parameters: tuple[CudaParameter, ...], dtypes: Mapping[str, DType], inputs: set[str]
 ) -> str | None:
     if len(parameters) != len(launch.args):
-        return f"`{launch.kernel}` has {len(parameters)} parameters but is launched with {len(launch.args)} arguments"
+        given = len(launch.args)
+        return f"`{launch.kernel}` has {len(parameters)} parameters but is launched with {given} arguments"
     for position, (parameter, argument) in enumerate(zip(parameters, launch.args, strict=True), 1):
         where = f"parameter {position} of `{launch.kernel}`"
         if isinstance(argument, TensorArg):

@@ -1,6 +1,7 @@
-"""The emulator's process: programs, buffers and launches go in by a pipe; buffers are written and read directly.
+"""The emulator's process: programs and launches go in by a pipe; buffers are written and read directly.
 
-The process may only read, write, allocate and exit (native/emulator.cpp). It dies with the thread that started it.
+The process may only read, write, allocate and exit (native/emulator.cpp); it dies with the thread that
+started it.
 """
 
 from __future__ import annotations
@@ -98,6 +99,9 @@ class EmulatorProcess:
         if data.nbytes:
             write_memory(self.pid, [span_of(data)], [(self._buffers[buffer][0], data.nbytes)])
 
+    def zero(self, buffer: int) -> None:
+        self.write(buffer, np.zeros(self._buffers[buffer][1], np.uint8))
+
     def read(self, buffer: int, into: Array) -> None:
         if into.nbytes:
             read_memory(self.pid, [span_of(into)], [(self._buffers[buffer][0], into.nbytes)])
@@ -105,8 +109,8 @@ class EmulatorProcess:
     def launch(self, request: LaunchRequest, limit_s: float = 600.0) -> Outcome:
         head = struct.pack("<4I", request.program, len(request.parameters), len(request.buffers), 0)
         shape = struct.pack(
-            "<8IQQIIQ", *request.grid, *request.block, request.dynamic_shared, request.cooperative, request.seed,
-            request.budget, request.checks, 0, request.order_seed,
+            "<8IQQIIQ", *request.grid, *request.block, request.dynamic_shared, request.cooperative,
+            request.seed, request.budget, request.checks, 0, request.order_seed,
         )  # fmt: skip
         used = np.array(request.buffers, "<u4").tobytes()
         answer = json.loads(self._ask(_LAUNCH, head + shape + request.parameters + used, limit_s))

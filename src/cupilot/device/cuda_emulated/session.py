@@ -1,4 +1,4 @@
-"""One emulator process with one candidate and its buffers: see `device.base.Session`. Every check is always on."""
+"""One emulator process with one candidate and its buffers: see `device.base.Session`. All checks are on."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class EmulatedSession:
             process.write(module, np.frombuffer(image, np.uint8))
         process.add_buffer(_PARAMETER_BYTES, writable=False, races=False)
         process.add_buffer(_WORKSPACE_BYTES, writable=True, races=False)
-        self._numbers = {}
+        self._numbers: dict[str, int] = {}
         for number, (name, program) in enumerate(self._programs.items()):
             process.load(program)
             self._numbers[name] = number
@@ -129,8 +129,7 @@ class EmulatedSession:
         )
         for step in self._plan.steps:
             if isinstance(step, Zero):
-                spec = next(s for s in (*self._plan.scratch, *self.signature.outputs) if s.name == step.name)
-                self._process.write(buffers[step.name], np.zeros(spec.size_bytes, np.uint8))
+                self._process.zero(buffers[step.name])
                 continue
             died = self._launch(step, buffers, order_seed, deadline)
             if died is not None:

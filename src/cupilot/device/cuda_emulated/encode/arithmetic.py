@@ -208,7 +208,7 @@ def minimum_maximum(frame: Frame, ins: Instruction) -> None:
 
 
 def plain(frame: Frame, ins: Instruction) -> None:
-    """Operations whose name and operand types say everything: rem, sad, mul24, mad24, dp4a, copysign, prmt, shf."""
+    """Name and operand types say everything: rem, sad, mul24, mad24, dp4a, copysign, prmt, shf."""
     parts = ins.opcode
     type_name = parts[-1]
     frame.builder.emit(

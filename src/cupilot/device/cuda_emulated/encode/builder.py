@@ -1,4 +1,4 @@
-"""Collects the emulator's instructions for one kernel: registers, predicates, constants, labels, memory sites."""
+"""Collects the emulator's instructions for one kernel: registers, predicates, constants, labels, sites."""
 
 from __future__ import annotations
 
@@ -94,25 +94,42 @@ class Builder:
     def begin(self, instruction: Instruction) -> None:
         self.current, self._counted = instruction, None
 
-    def emit(
-        self, op: str, *, target: str | None = None, extra: list[Operand] | None = None, helper: bool = False,
-        **fields: Operand,
+    def emit(self, op: str, /, **fields: Operand) -> None:
+        """The first instruction that is not an assistant stands for its PTX instruction."""
+        self._append(op, fields, counts=True)
+
+    def assist(self, op: str, /, **fields: Operand) -> None:
+        self._append(op, fields, counts=False)
+
+    def emit_many(self, op: str, extra: list[Operand], /, **fields: Operand) -> None:
+        """An instruction with more operands than a record has places for."""
+        self._append(op, fields, counts=True, extra=extra)
+
+    def jump(self, op: str, target: str, /, **fields: Operand) -> None:
+        self._append(op, fields, counts=True, target=target)
+
+    def hop(self, op: str, target: str, /, **fields: Operand) -> None:
+        """A jump that the PTX does not have."""
+        self._append(op, fields, counts=False, target=target)
+
+    def _append(
+        self, op: str, fields: dict[str, Operand], *, counts: bool, target: str | None = None,
+        extra: list[Operand] | None = None,
     ) -> None:  # fmt: skip
-        """The first instruction that is not a helper stands for its PTX instruction."""
         assert self.current is not None
-        counts = not helper and self._counted is not self.current
+        counts = counts and self._counted is not self.current
         if counts:
             self._counted = self.current
         self.code.append(Emitted(op, fields, extra or [], target, self.current, counts, self._guarded))
 
     def guard(self, predicate: int, around: str) -> None:
         """Until `unguard`: only lanes where the predicate holds; without any, on to the label."""
-        self.emit("guard", a=predicate, target=around, helper=True)
+        self.hop("guard", around, a=predicate)
         self._guarded = True
 
     def unguard(self) -> None:
         self._guarded = False
-        self.emit("unguard", helper=True)
+        self.assist("unguard")
 
     def label(self, name: str) -> None:
         self.labels[name] = len(self.code)

@@ -14,8 +14,8 @@ _COMPARISONS = (
 )  # fmt: skip
 _UNSIGNED_NAMES = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 _COMBINE = {"and": 1, "or": 2, "xor": 3}
-_TRUE = {"f32": 0x3F800000, "u32": 0xFFFFFFFF, "s32": 0xFFFFFFFF, "f16": 0x3C00, "bf16": 0x3F80, "u16": 0xFFFF,
-         "s16": 0xFFFF}  # fmt: skip
+_TRUE = {"f32": 0x3F800000, "u32": 0xFFFFFFFF, "s32": 0xFFFFFFFF, "f16": 0x3C00, "bf16": 0x3F80,
+         "u16": 0xFFFF, "s16": 0xFFFF}  # fmt: skip
 _SIZES = {"8": 1, "16": 2, "32": 4, "64": 8}
 
 
@@ -58,7 +58,7 @@ def _compare(
 
 def _flushed(frame: Frame, value: Source) -> Reg:
     temporary = frame.builder.reg(False)
-    frame.builder.emit("flush.f32", dst=temporary, a=value, helper=True)
+    frame.builder.assist("flush.f32", dst=temporary, a=value)
     return temporary
 
 
@@ -84,8 +84,8 @@ def set_value(frame: Frame, ins: Instruction) -> None:
 
 # Conversions that need neither rounding mode nor saturation, on whole vectors at once.
 _NOW = frozenset({
-    "f32.s32", "f32.u32", "f64.f32", "f32.f64", "f64.s32", "f64.u32", "s64.s32", "u64.u32", "f16.f32", "f32.f16",
-    "bf16.f32", "f32.bf16", "f16x2.f32", "bf16x2.f32",
+    "f32.s32", "f32.u32", "f64.f32", "f32.f64", "f64.s32", "f64.u32", "s64.s32", "u64.u32", "f16.f32",
+    "f32.f16", "bf16.f32", "f32.bf16", "f16x2.f32", "bf16x2.f32",
 })  # fmt: skip
 _TYPES = ("u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64", "f16", "bf16", "f32", "f64")
 _TO_WHOLE = {"rni": 0, "rzi": 1, "rmi": 2, "rpi": 3}
@@ -127,22 +127,20 @@ def convert(frame: Frame, ins: Instruction) -> None:
 def emit_narrow(
     frame: Frame, target: Reg, declared: str, type_name: str, name: str, **fields: Source | int
 ) -> None:
-    """Emit an operation of a type that may be narrower than its destination register, and extend the result."""
+    """Emit an operation of a type that may be narrower than its destination, and extend the result."""
     builder = frame.builder
     if target.wide and not is_wide(type_name):
         narrow = builder.reg(False)
         builder.emit(name, dst=narrow, **fields)
         extend = f"sext{type_name[1:]}.b64" if type_name[0] == "s" else "zext.b64"
-        builder.emit(extend, dst=target, a=narrow, helper=True)
+        builder.assist(extend, dst=target, a=narrow)
     elif is_wide(type_name) and not target.wide:
         wide = builder.reg(True)
         builder.emit(name, dst=wide, **fields)
-        builder.emit("cvt.now.u32.u64", dst=target, a=wide, helper=True)
+        builder.assist("cvt.now.u32.u64", dst=target, a=wide)
     else:
         builder.emit(name, dst=target, **fields)
         if type_name == "s8":
-            builder.emit(
-                "sext8.b16" if declared.endswith("16") else "sext8.b32", dst=target, a=target, helper=True
-            )
+            builder.assist("sext8.b16" if declared.endswith("16") else "sext8.b32", dst=target, a=target)
         elif type_name == "s16" and declared.endswith("32"):
-            builder.emit("sext16.b32", dst=target, a=target, helper=True)
+            builder.assist("sext16.b32", dst=target, a=target)

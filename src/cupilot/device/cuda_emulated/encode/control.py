@@ -15,9 +15,9 @@ _REDUCTIONS = {"popc": 0, "and": 1, "or": 2}
 def branch(frame: Frame, ins: Instruction) -> None:
     target = frame.prefix + ins.operands[0]
     if ins.guard:
-        frame.builder.emit("bra.if", a=frame.predicate(ins.guard), target=target)
+        frame.builder.jump("bra.if", target, a=frame.predicate(ins.guard))
     else:
-        frame.builder.emit("bra", target=target)
+        frame.builder.jump("bra", target)
 
 
 def jump_table(frame: Frame, ins: Instruction, labels: tuple[str, ...]) -> None:
@@ -28,8 +28,8 @@ def jump_table(frame: Frame, ins: Instruction, labels: tuple[str, ...]) -> None:
         frame.builder.emit(
             "setp.eq.u32", dst=matches, d=NONE, a=index, b=frame.source(str(number), "u32"), c=NONE
         )
-        frame.builder.emit("bra.if", a=matches, target=frame.prefix + label)
-    frame.builder.emit("bra", target=frame.prefix + labels[-1])
+        frame.builder.jump("bra.if", frame.prefix + label, a=matches)
+    frame.builder.jump("bra", frame.prefix + labels[-1])
 
 
 def leave(frame: Frame, ins: Instruction) -> None:
@@ -122,7 +122,7 @@ def _predicate_operand(frame: Frame, text: str) -> int:
         constant = frame.builder.predicate()
         first = frame.source("0", "u32")
         name = "setp.ne.u32" if text == "0" else "setp.eq.u32"
-        frame.builder.emit(name, dst=constant, d=NONE, a=first, b=first, c=NONE, helper=True)
+        frame.builder.assist(name, dst=constant, d=NONE, a=first, b=first, c=NONE)
         return constant
     return frame.predicate(text)
 

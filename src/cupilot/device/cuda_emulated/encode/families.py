@@ -55,6 +55,6 @@ FAMILIES: Mapping[str, Encoder] = {
 
 # Executed together with other lanes, or leaving the straight path: a guard becomes a branch around them.
 JUMPS = frozenset(
-    {"exit", "ret", "trap", "brkpt", "bar", "barrier", "shfl", "vote", "match", "redux", "elect", "call", "nanosleep",
-     "brx", "mma", "ldmatrix", "stmatrix", "wmma", "mbarrier", "cp"}
+    {"exit", "ret", "trap", "brkpt", "bar", "barrier", "shfl", "vote", "match", "redux", "elect", "call",
+     "nanosleep", "brx", "mma", "ldmatrix", "stmatrix", "wmma", "mbarrier", "cp"}
 )  # fmt: skip

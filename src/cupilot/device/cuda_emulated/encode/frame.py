@@ -1,4 +1,4 @@
-"""What the names in a function body mean while it is being encoded: registers, variables, labels, parameters."""
+"""What the names in a function body mean while it is encoded: registers, variables, labels, parameters."""
 
 from __future__ import annotations
 
@@ -156,13 +156,13 @@ class Frame:
             found = self.register(text)
             if found.wide and not wide:
                 narrow = self.builder.reg(False)
-                self.builder.emit("cvt.now.u32.u64", dst=narrow, a=found, helper=True)
+                self.builder.assist("cvt.now.u32.u64", dst=narrow, a=found)
                 return narrow
             if wide and not found.wide:
                 raise self.fail(f"{text} is too narrow")
             return found
         temporary = self.builder.reg(wide)
-        self.builder.emit("sreg.b64" if wide else "sreg.b32", dst=temporary, x=special, helper=True)
+        self.builder.assist("sreg.b64" if wide else "sreg.b32", dst=temporary, x=special)
         return temporary
 
     def address(self, text: str) -> tuple[str, int]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from cupilot.device.cuda_emulated.encode import control
-from cupilot.device.cuda_emulated.encode.builder import NEGATED, Builder, UnsupportedError
+from cupilot.device.cuda_emulated.encode.builder import NEGATED, Builder, Source, UnsupportedError
 from cupilot.device.cuda_emulated.encode.families import FAMILIES, JUMPS
 from cupilot.device.cuda_emulated.encode.finish import finish
 from cupilot.device.cuda_emulated.encode.frame import Frame, Names
@@ -43,12 +43,12 @@ def encode_kernel(module: Module, entry: str, image: ModuleImage) -> Program:
     walker = _Walker(module, builder, image, shared)
     walker.body(function, Frame(builder, _Globals(image, shared), "", entry_parameters=offsets))
     builder.begin(_NOWHERE)
-    builder.emit("exit", helper=True)
+    builder.assist("exit")
     return finish(builder, entry, tuple(spans), function.max_threads)
 
 
 def _place_shared(module: Module, builder: Builder) -> dict[str, int]:
-    """Shared variables are one per block, wherever they are declared; what the launch adds comes after them."""
+    """Shared variables are one per block, wherever they are declared; what the launch adds follows."""
     declared = [v for v in module.variables.values() if v.space == "shared"]
     declared += [
         s
@@ -76,7 +76,7 @@ class _Globals(Mapping[str, tuple[str, int]]):
             raise KeyError(name)
         return "global", address
 
-    def __iter__(self):  # type: ignore[no-untyped-def]
+    def __iter__(self) -> Iterator[str]:
         return iter(self._image.variables)
 
     def __len__(self) -> int:
@@ -129,7 +129,7 @@ class _Walker:
         self._serial += 1
         around = f"around {self._serial}"
         if op in JUMPS:
-            builder.emit("bra.if", a=frame.predicate(ins.guard) ^ NEGATED, target=around, helper=True)
+            builder.hop("bra.if", around, a=frame.predicate(ins.guard) ^ NEGATED)
             self._emit(frame, ins, tables)
         else:
             builder.guard(frame.predicate(ins.guard), around)
@@ -144,7 +144,7 @@ class _Walker:
         elif op == "brx":
             control.jump_table(frame, ins, tables[ins.operands[1]])
         elif op == "ret" and frame.prefix:
-            self._builder.emit("bra", target=f"{frame.prefix}end")
+            self._builder.jump("bra", f"{frame.prefix}end")
         elif op in FAMILIES:
             FAMILIES[op](frame, ins)
         else:
@@ -160,7 +160,8 @@ class _Walker:
         arguments = groups[1 if returns else 0] if len(groups) > bool(returns) else []
         held = {name: frame.parameter(name) for name in (*returns, *arguments) if name}
         if callee in ("vprintf", "__assertfail"):
-            return self._system_call(frame, ins, callee, [held[a] for a in arguments], returns)
+            passed = [found for a in arguments if (found := held[a]) is not None]
+            return self._system_call(frame, callee, passed, returns)
         function = self._module.functions.get(callee)
         if function is None or not function.statements:
             raise UnsupportedError(ins, f"calls {callee}")
@@ -179,8 +180,12 @@ class _Walker:
         return self._builder.label(f"{inner.prefix}end")
 
     def _system_call(
-        self, frame: Frame, ins: Instruction, callee: str, arguments: list, returns: list[str]
-    ) -> None:  # type: ignore[type-arg]
+        self,
+        frame: Frame,
+        callee: str,
+        arguments: list[dict[int, tuple[str, Source]]],
+        returns: list[str],
+    ) -> None:
         values = [held[0][1] for held in arguments]
         if callee == "__assertfail":
             return self._builder.emit("assert", a=values[0])

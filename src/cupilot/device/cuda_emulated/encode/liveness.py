@@ -1,7 +1,7 @@
 """Packs virtual registers into slots: two registers share one when no lane can need both at the same time.
 
-Liveness is followed over the control-flow graph, per lane as in scalar code: lanes never read each other's slots
-except through instructions that all of them execute.
+Liveness is followed over the control-flow graph, per lane as in scalar code: lanes never read each other's
+slots except through instructions that all of them execute.
 """
 
 from __future__ import annotations

@@ -59,8 +59,8 @@ def _pack(frame: Frame, target: str, items: list[str]) -> None:
     if len(items) == 4 and register.wide:
         low, high = builder.reg(False), builder.reg(False)
         builder.emit("pack.16x2", dst=low, a=parts[0], b=parts[1])
-        builder.emit("pack.16x2", dst=high, a=parts[2], b=parts[3], helper=True)
-        builder.emit("pack.32x2", dst=register, a=low, b=high, helper=True)
+        builder.assist("pack.16x2", dst=high, a=parts[2], b=parts[3])
+        builder.assist("pack.32x2", dst=register, a=low, b=high)
     elif len(items) == 2:
         builder.emit("pack.32x2" if register.wide else "pack.16x2", dst=register, a=parts[0], b=parts[1])
     else:
@@ -79,7 +79,7 @@ def _unpack(frame: Frame, items: list[str], text: str) -> None:
     targets = [frame.register(item) for item in items if item != "_"]
     if isinstance(source, Reg) and source.number in [t.number for t in targets[:-1]]:
         copies = frame.builder.reg(source.wide)
-        frame.builder.emit("mov.b64" if wide else "mov.b32", dst=copies, a=source, helper=True)
+        frame.builder.assist("mov.b64" if wide else "mov.b32", dst=copies, a=source)
     for position, item in enumerate(items):
         if item != "_":
             name = f"unpack.{'b64' if wide else 'b32'}.{size}"
@@ -188,12 +188,12 @@ def _settle(frame: Frame, target: Reg, declared: str, type_name: str, got: Reg) 
     """A loaded value into the register that wants it, extended."""
     if target.wide and not got.wide:
         name = f"sext{type_name[1:]}.b64" if type_name[0] == "s" else "zext.b64"
-        frame.builder.emit(name, dst=target, a=got, helper=True)
+        frame.builder.assist(name, dst=target, a=got)
     elif type_name == "s8":
         name = "sext8.b16" if declared.endswith("16") else "sext8.b32"
-        frame.builder.emit(name, dst=target, a=got, helper=True)
+        frame.builder.assist(name, dst=target, a=got)
     elif type_name == "s16" and declared.endswith("32"):
-        frame.builder.emit("sext16.b32", dst=target, a=got, helper=True)
+        frame.builder.assist("sext16.b32", dst=target, a=got)
 
 
 def _parameter_load(frame: Frame, ins: Instruction, type_name: str) -> bool:
@@ -284,7 +284,8 @@ def atomic(frame: Frame, ins: Instruction) -> None:
     kind = "b32" if type_name in ("f16x2", "bf16x2") else type_name
     fields: dict[str, Operand] = {
         **address, "b": frame.source(value, kind), "site": frame.builder.site(),
-        "x": _STRONG | _ACQUIRE * (named in ("acquire", "acq_rel")) | _RELEASE * (named in ("release", "acq_rel")),
+        "x": _STRONG | _ACQUIRE * (named in ("acquire", "acq_rel"))
+        | _RELEASE * (named in ("release", "acq_rel")),
         "dst": NONE if target == "_" else frame.register(target),
     }  # fmt: skip
     if rest:

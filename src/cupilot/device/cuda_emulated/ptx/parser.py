@@ -1,4 +1,4 @@
-"""PTX text to `ptx.model` values. Checks the grammar only as far as it needs to; meaning is the encoder's business."""
+"""PTX text to `ptx.model` values. Checks the grammar as far as it needs to; meaning is the encoder's."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _initial(text: str, element_bytes: int) -> bytes | tuple[tuple[int, str], ..
 
 
 def parse_number(text: str) -> int | None:
-    """The bits of an immediate: integers as they are, 0f and 0d as their bit patterns; None for anything else."""
+    """The bits of an immediate: integers as they are, 0f and 0d as bit patterns; None for anything else."""
     head = text[:2].lower()
     if head in ("0f", "0d") and len(text) in (10, 18):
         return int(text[2:], 16)
@@ -182,7 +182,7 @@ def _parse_body(
 def _source(
     loc: str, files: dict[int, str], callers: dict[tuple[str, int], tuple[str, int]]
 ) -> tuple[str, int]:
-    """Code inlined from a header counts as the line of the kernel file that called for it, over several steps."""
+    """Code inlined from a header counts as the line of the kernel file that called for it."""
     match = _LOC.match(loc)
     if match is None:
         return "", 0

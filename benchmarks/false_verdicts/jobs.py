@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 import warnings
 from collections.abc import Iterable
@@ -22,10 +23,15 @@ TORCH_COMPILE = "torch.compile"
 Job = tuple[str, str, Mutant | None]  # operator, kernel, its change (None: the honest kernel itself)
 
 
-def run_batch(jobs: Iterable[Job]) -> list[Outcome]:
-    """The kernels of one operator, in a process of its own kind: torch is slow to load."""
+def identity(job: Job) -> tuple[str, str, str]:
+    operator, kernel, mutant = job
+    return operator, kernel, mutant.change if mutant else ""
+
+
+def run_batch(jobs: Iterable[Job], stop_s: float) -> list[Outcome]:
+    """The kernels of one operator, one after the other, until the monotonic clock shows `stop_s`."""
     warnings.filterwarnings("ignore", category=UserWarning)
-    return [run_job(*job) for job in jobs]
+    return [run_job(*job) for job in itertools.takewhile(lambda _: time.monotonic() < stop_s, jobs)]
 
 
 def run_job(name: str, kernel: str, mutant: Mutant | None) -> Outcome:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from random import Random
 
 from cupilot.brief import Brief, Complaint, Declined, Parent
+from cupilot.budget import UNLIMITED, Amounts, Budget
 from cupilot.evaluate.result import Evaluation, Interval, Kind, Verdict
-from cupilot.evolve.budget import UNLIMITED, Amounts, Budget
 from cupilot.evolve.candidate import Candidate, Slot
 from cupilot.evolve.loop import Search, Settings
 from cupilot.evolve.policies import POLICIES

@@ -1,7 +1,7 @@
 import pytest
 from fakes import GAINS, LawfulEvaluator, Onlooker, ScriptedAuthor, make_search
 
-from cupilot.evolve.budget import parse_budget
+from cupilot.budget import parse_budget
 from cupilot.evolve.candidate import elites
 from cupilot.evolve.loop import Settings
 from cupilot.problem.problem import Problem

@@ -14,8 +14,8 @@ from random import Random
 from typing import Protocol
 
 from cupilot.brief import Author, Brief, Complaint, Declined, Refuted
+from cupilot.budget import Amounts, Budget
 from cupilot.evaluate.result import Evaluation, Interval, Verdict
-from cupilot.evolve.budget import Amounts, Budget
 from cupilot.evolve.candidate import Candidate, Slot, fitter, ranked, trial
 from cupilot.evolve.policies import Policy, Proposal, View, as_parent
 from cupilot.kernel.file import KernelFile

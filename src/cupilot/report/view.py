@@ -1,4 +1,4 @@
-"""All that a report shows of one run, as one frozen value. Gathers and derives; neither draws nor measures."""
+"""All that a report shows of one run, as one frozen value. Neither draws nor measures."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from datetime import datetime
 from enum import Enum
 
 from cupilot.brief import Declined
+from cupilot.budget import Amounts
 from cupilot.evaluate.result import Evaluation, Verdict
-from cupilot.evolve.budget import Amounts
 from cupilot.evolve.candidate import Candidate, Slot
 from cupilot.evolve.loop import PROMOTION_GAIN, Outcome, Search, Settings
 from cupilot.ledger import Credit, credit

@@ -1,7 +1,7 @@
 import pytest
 
+from cupilot.budget import UNLIMITED, Amounts, Budget, parse_budget
 from cupilot.errors import UsageError
-from cupilot.evolve.budget import UNLIMITED, Amounts, Budget, parse_budget
 
 
 def test_every_unit_is_understood() -> None:

@@ -17,7 +17,7 @@ class Markup(str):
 Child = str | int | Iterable["Child"] | None
 
 
-def el(name: str, *children: Child, **attributes: str | float | bool | None) -> Markup:
+def el(name: str, /, *children: Child, **attributes: str | float | bool | None) -> Markup:
     """`el("a", "text", href="#x", class_="y", data_tip="z")`: strings are escaped, Markup is not."""
     shown = "".join(_attribute(key, value) for key, value in attributes.items())
     if name in VOID:

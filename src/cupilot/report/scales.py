@@ -56,27 +56,10 @@ class Linear:
 
 
 def spread(values: Iterable[float], share: float, least: float) -> tuple[float, float]:
-    """The range of positive values on a logarithmic axis with some air, and at least a factor `least` wide."""
+    """The range of positive values on a logarithmic axis with some air, at least a factor `least` wide."""
     known = list(values)
     low, high = min(known), max(known)
     air = max((high / low) ** share, 1.02)
     low, high = low / air, high * air
     lacking = math.sqrt(max(1.0, least / (high / low)))
     return low / lacking, high * lacking
-
-
-def separated(positions: list[float], gap: float) -> list[float]:
-    """Label positions pushed apart until no two are closer than `gap`; the order is kept."""
-    order = sorted(range(len(positions)), key=lambda i: positions[i])
-    placed = list(positions)
-    for _ in range(50):
-        moved = False
-        for a, b in zip(order, order[1:], strict=False):
-            lacking = gap - (placed[b] - placed[a])
-            if lacking > 0.01:
-                placed[a] -= lacking / 2
-                placed[b] += lacking / 2
-                moved = True
-        if not moved:
-            break
-    return placed

@@ -1,0 +1,143 @@
+"""What a person sees while a search runs: one small panel that redraws itself, or plain lines.
+
+A `Watcher` of the loop. The first Ctrl-C asks the search to end gracefully; the second one interrupts it.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from cupilot.budget import Amounts, Budget
+from cupilot.evolve.candidate import Candidate, Slot
+from cupilot.report.view import words
+from cupilot.units import seconds
+
+_RECENT = 6
+_BARS = "▁▂▃▄▅▆▇█"
+_SPARK = 40
+
+
+class LiveDisplay:
+    """`with LiveDisplay(...) as watcher: Search(..., watcher=watcher)`"""
+
+    def __init__(
+        self, console: Console, problem: str, budget: Budget, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.console, self.problem, self.budget, self.clock = console, problem, budget, clock
+        self.started_s = clock()
+        self.records: list[Candidate] = []
+        self.champion: Candidate | None = None
+        self.now = "reading the problem"
+        self.finished_s: dict[Slot, float] = {}
+        self._stop = False
+        self._live = Live(
+            get_renderable=self.renderable, console=console, refresh_per_second=4, transient=True
+        )
+        self._before: Any = None
+
+    def __enter__(self) -> LiveDisplay:
+        self._before = signal.signal(signal.SIGINT, self._interrupted)
+        if self.console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        signal.signal(signal.SIGINT, self._before)
+        if self.console.is_terminal:
+            self._live.stop()
+
+    def trying(self, slot: Slot, what: str) -> None:
+        self.now = f"{slot}  {what}"
+
+    def recorded(self, candidate: Candidate, champion: Candidate | None) -> None:
+        self.records.append(candidate)
+        self.champion = champion
+        self.finished_s.setdefault(candidate.slot, self.clock() - self.started_s)
+        if not self.console.is_terminal:
+            self.console.print(_line(candidate))
+
+    def stop_requested(self) -> bool:
+        return self._stop
+
+    def _interrupted(self, number: int, frame: FrameType | None) -> None:
+        if self._stop:
+            raise KeyboardInterrupt
+        self._stop = True
+        self.now = "ending: the candidate in flight, then the final proof (Ctrl-C again to stop at once)"
+
+    def renderable(self) -> Panel:
+        facts = Table.grid(padding=(0, 2))
+        facts.add_column(style="dim", no_wrap=True)
+        facts.add_column(overflow="ellipsis")
+        facts.add_row("best", self._best())
+        if self.records:
+            facts.add_row("search", self._spark())
+        facts.add_row("now", Text(self.now, overflow="ellipsis", no_wrap=True))
+        facts.add_row("budget", self._budget())
+        recent = [_line(c) for c in self.records[-_RECENT:]]
+        generation = self.records[-1].slot.generation if self.records else 0
+        title = Text.assemble((self.problem, "bold"), f"  generation {generation}")
+        return Panel(Group(facts, *recent), title=title, title_align="left", border_style="cyan")
+
+    def _best(self) -> Text:
+        best = self.champion
+        if best is None or not best.passed:
+            return Text("no kernel has passed yet", "dim")
+        found = best.evaluation
+        headroom = "" if found.headroom is None else f"   {found.headroom:.0%} headroom"
+        time_s = "" if found.time_s is None else f"   {seconds(found.time_s)}"
+        ratio = Text(f"{best.speedup.ratio:.2f}x", "bold green")
+        return ratio + Text(
+            f" over eager [{best.speedup.low:.2f}, {best.speedup.high:.2f}]{time_s}{headroom}   {best.slot}",
+            "dim",
+        )
+
+    def _spark(self) -> Text:
+        ratios = [c.speedup.ratio if c.passed else 0.0 for c in self.records[-_SPARK:]]
+        top = max(ratios) or 1.0
+        bars = "".join(_BARS[min(7, int(r / top * 7.99))] if r else "×" for r in ratios)
+        passed = sum(c.passed for c in self.records)
+        return Text.assemble((bars, "cyan"), (f"  {passed} of {len(self.records)} passed", "dim"))
+
+    def _budget(self) -> Text:
+        elapsed = self.clock() - self.started_s
+        parts = [f"{elapsed:.0f} s elapsed"]
+        parts += _used(self.budget.spent, self.budget.limits)
+        return Text("   ".join(parts), "dim")
+
+
+def _used(spent: Amounts, limits: Amounts) -> list[str]:
+    named = {
+        "s searched": (spent.time_s, limits.time_s),
+        "evaluations": (spent.evaluations, limits.evaluations),
+        "tokens": (spent.tokens, limits.tokens),
+        "usd": (spent.money_usd, limits.money_usd),
+    }
+    return [
+        f"{used:.0f}{'' if limit == float('inf') else f'/{limit:g}'} {name}"
+        for name, (used, limit) in named.items()
+        if used or limit != float("inf")
+    ]
+
+
+def _line(candidate: Candidate) -> Text:
+    if candidate.passed:
+        outcome = Text(f"{candidate.speedup.ratio:6.2f}x ", "green")
+    else:
+        outcome = Text(f"{candidate.evaluation.stage:>7} ", "red")
+    strategy = words(candidate.strategy if candidate.passed else candidate.intended)
+    line = Text.assemble((f"{candidate.slot!s:>6} ", "dim"), outcome, f"{candidate.origin:<9}", strategy)
+    line.no_wrap, line.overflow = True, "ellipsis"
+    return line

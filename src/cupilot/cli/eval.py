@@ -28,10 +28,18 @@ _LOG_LINES = 12
 
 
 def run(
-    problem: str, kernel: Path, *, device: str, size: str | None, threads: int, quick: bool, json: bool
+    problem: str,
+    kernel: Path,
+    *,
+    device: str,
+    arch: str | None,
+    size: str | None,
+    threads: int,
+    quick: bool,
+    json: bool,
 ) -> int:
     text = read_kernel(kernel)
-    opened = open_device(device)
+    opened = open_device(device, arch)
     loaded = load(problem, size)
     options = Options(threads=threads, quick=quick)
     if json:
@@ -50,7 +58,9 @@ def read_kernel(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise UsageError(f"no kernel file {path}", hint="give the path of a .cpp kernel file") from None
+        raise UsageError(
+            f"no kernel file {path}", hint="give the path of a .cpp or .cu kernel file"
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}", hint="a kernel file is UTF-8 text") from error
 

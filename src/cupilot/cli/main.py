@@ -31,14 +31,16 @@ ProblemArgument = Annotated[
 ]
 SizeOption = Annotated[str | None, typer.Option(help="A named size of the problem, such as paper.")]
 DeviceOption = Annotated[str, typer.Option(help="Where kernels run.")]
+ArchOption = Annotated[str | None, typer.Option(help="The GPU to compile for, such as sm_80.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on one line.")]
 
 
 @app.command("eval")
 def eval_command(
     problem: ProblemArgument,
-    kernel: Annotated[Path, typer.Argument(help="A kernel file (.cpp).")],
+    kernel: Annotated[Path, typer.Argument(help="A kernel file (.cpp or .cu).")],
     device: DeviceOption = "cpu",
+    arch: ArchOption = None,
     size: SizeOption = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads the kernel may use.")] = 1,
     quick: Annotated[bool, typer.Option("--quick", help="Shorter timing; correctness stays whole.")] = False,
@@ -47,7 +49,18 @@ def eval_command(
     """Is this kernel correct, how fast is it, how far from the floor, and what to do next."""
     from cupilot.cli.eval import run
 
-    raise typer.Exit(run(problem, kernel, device=device, size=size, threads=threads, quick=quick, json=json))
+    raise typer.Exit(
+        run(
+            problem,
+            kernel,
+            device=device,
+            arch=arch,
+            size=size,
+            threads=threads,
+            quick=quick,
+            json=json,
+        )
+    )
 
 
 @app.command()

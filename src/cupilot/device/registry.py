@@ -12,7 +12,12 @@ from cupilot.errors import UsageError
 DEVICES: Mapping[str, Callable[[], Device]] = {"cpu": Cpu, "cuda-emulated": CudaEmulated}
 
 
-def open_device(name: str) -> Device:
+def open_device(name: str, arch: str | None = None) -> Device:
+    """`arch`: the GPU to compile for, on devices that have a choice."""
     if name not in DEVICES:
         raise UsageError(f"unknown device {name!r}", hint=f"devices: {', '.join(DEVICES)}")
-    return DEVICES[name]()
+    if arch is None:
+        return DEVICES[name]()
+    if name != CudaEmulated.name:
+        raise UsageError(f"the device {name} has no architectures", hint="leave --arch away")
+    return CudaEmulated(arch)

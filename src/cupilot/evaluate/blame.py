@@ -51,7 +51,7 @@ def _not_finite(wrong: Array, got: Array, expected: OutputReference) -> str:
 
 def _tail(wrong: Array) -> str:
     """Only beyond some index of one dimension: a tail that does not fill a block."""
-    places = np.nonzero(wrong)
+    places = np.nonzero(np.atleast_1d(wrong))
     for dim in reversed(range(wrong.ndim)):
         extent, first = wrong.shape[dim], int(places[dim].min())
         last = int(places[dim].max())
@@ -70,12 +70,12 @@ def _factor(wrong: Array, got: Array, expected: OutputReference) -> str:
     kept = wrong & np.isfinite(got) & np.isfinite(expected.value) & (expected.value != 0)
     if int(kept.sum()) < 4 or not bool(np.all(wrong == kept)):
         return ""
+    if not got[wrong].any():
+        return "Every wrong element is zero: is it written, and is its part of the sum reached?"
     ratios = got[kept].astype(np.float64) / expected.value[kept]
     middle = float(np.median(ratios))
     if abs(middle - 1) > 1e-3 and float(np.ptp(ratios)) < 1e-3 * max(abs(middle), 1e-9):
         return f"Every wrong element is {middle:.6g} times what is expected"
-    if not got[wrong].any():
-        return "Every wrong element is zero: is it written, and is its part of the sum reached?"
     return ""
 
 

@@ -79,8 +79,8 @@ def _outputs(session: Session, tensors: Mapping[str, Array]) -> Mapping[str, Arr
 def _ulp(first: Mapping[str, Array], second: Mapping[str, Array]) -> float:
     """The largest difference in units in the last place of the first; infinite if it is of another kind."""
     worst = 0.0
-    for name, a in first.items():
-        b = second[name]
+    for name in first:
+        a, b = np.atleast_1d(first[name]), np.atleast_1d(second[name])
         if a.dtype.kind != "f":
             worst = max(worst, 0.0 if np.array_equal(a, b) else np.inf)
             continue

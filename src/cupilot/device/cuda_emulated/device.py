@@ -45,6 +45,7 @@ class CudaEmulated:
 
     name = "cuda-emulated"
     language = "cu"
+    has_clock = False
 
     def __init__(self, arch: str = DEFAULT_ARCHITECTURE) -> None:
         if arch not in ARCHITECTURES:

@@ -233,5 +233,9 @@ _WORDS: Mapping[str, Any] = {
         "copies {bytes} bytes asynchronously with an address {address:#x} that is not a multiple of them",
         "Align both addresses to the size of the copy.",
     ),
+    "incomplete-warp": _simple(
+        "takes part in a matrix operation of only {lanes} of the 32 threads of its warp",
+        "All 32 threads execute it: launch full warps, and move it out of branches.",
+    ),
     "mbarrier": _simple("uses an mbarrier wrongly: {why}", "Initialise it once, before any thread arrives."),
 }  # fmt: skip

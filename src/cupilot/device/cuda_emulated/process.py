@@ -46,7 +46,7 @@ class LaunchRequest:
     seed: int  # of what the approximate functions leave open
     order_seed: int = 1  # of the order of blocks and warps; 0: natural
     checks: bool = True
-    budget: int = 1 << 40  # warp instructions
+    budget: int = 1 << 40  # warp instructions of each block at work
 
 
 @dataclass(frozen=True)

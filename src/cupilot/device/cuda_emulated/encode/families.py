@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from cupilot.device.cuda_emulated.encode import arithmetic, comparing, control, moving
+from cupilot.device.cuda_emulated.encode import arithmetic, asynchronous, comparing, control, matrix, moving
 from cupilot.device.cuda_emulated.encode.frame import Frame
 from cupilot.device.cuda_emulated.ptx.model import Instruction
 
@@ -51,6 +51,11 @@ FAMILIES: Mapping[str, Encoder] = {
     "redux": control.reduce_warp,
     "elect": control.elect,
     "activemask": control.active_mask,
+    "cp": asynchronous.copy,
+    "mbarrier": asynchronous.memory_barrier,
+    "mma": matrix.multiply,
+    "wmma": matrix.wmma,
+    **dict.fromkeys(("ldmatrix", "stmatrix"), matrix.move_matrices),
 }
 
 # Executed together with other lanes, or leaving the straight path: a guard becomes a branch around them.

@@ -92,6 +92,7 @@ void BlockPool::start(u64 place, u64 linear) {
         w.groups[0] = {0, w.live, 0, GroupState::kReady, 0};
         w.carry = w.spins = w.favour = 0;
         for (auto& copies : w.copies) copies.clear();
+        std::fill(std::begin(w.open_group), std::end(w.open_group), 0);
         if (m_.program->local_bytes) {
             poison(m_, w.local, m_.program->local_bytes * kLanes);
             memset(w.local_set, 0, m_.program->local_bytes * kLanes);

@@ -19,6 +19,9 @@ bool ordered(const Warp& w, u32 entry) {
 }
 u32 entry_of(const Warp& w, u32 lane) { return w.clock << kClockShift | (w.id * kLanes + lane); }
 
+// Clocks stop at the end of their range: from then on races are missed, none is invented.
+void tick(Warp& w) { w.clock += w.clock < (1u << (32 - kClockShift)) - 2; }
+
 void join(std::vector<u32>& into, const std::vector<u32>& from) {
     if (into.size() < from.size()) into.resize(from.size());
     for (size_t k = 0; k < from.size(); ++k) into[k] = std::max(into[k], from[k]);
@@ -56,13 +59,13 @@ void join_clocks(Block& block, u32 warps) {
     for (u32 rest = warps; rest; rest &= rest - 1) {
         Warp& w = block.warps[__builtin_ctz(rest)];
         std::copy_n(joined, kMaxWarps, w.known);
-        ++w.clock;
+        tick(w);
     }
 }
 
 void join_lanes(Warp& w) {
     w.known[w.id] = w.clock;
-    ++w.clock;
+    tick(w);
 }
 
 void fence(Warp& w, bool device_wide) {
@@ -74,15 +77,23 @@ void fence(Warp& w, bool device_wide) {
     ++block.clock;
 }
 
+void arrive_clocks(Warp& w, u64 address) {
+    std::vector<u32> mine(w.known, w.known + w.block->warp_count);
+    mine[w.id] = w.clock;
+    join(w.block->shared_sync[address], mine);
+    tick(w);
+}
+
+void depart_clocks(Warp& w, u64 address) {
+    const auto& found = w.block->shared_sync[address];
+    for (size_t n = 0; n < found.size(); ++n) w.known[n] = std::max(w.known[n], found[n]);
+}
+
 void signal(Warp& w, u64 address, bool release) {
     Machine& m = *w.m;
     if (!m.program->synchronises) return;
     if (address - kSharedWindow < (u64(1) << kSlotShift)) {
-        auto& known = w.block->shared_sync[address];
-        std::vector<u32> mine(w.known, w.known + w.block->warp_count);
-        mine[w.id] = w.clock;
-        join(known, mine);
-        ++w.clock;
+        arrive_clocks(w, address);
         return;
     }
     if (!m.sync_between_blocks) return;
@@ -105,6 +116,16 @@ void observe(Warp& w, u64 address) {
     if (found != m.sync.end()) join(w.block->seen, found->second);
 }
 
+namespace {
+u32 copier(const Block& block, u32 offset) {  // the thread whose asynchronous copy goes there
+    for (u32 n = 0; n < block.warp_count; ++n)
+        for (u32 l = 0; l < kLanes; ++l)
+            for (const AsyncCopy& copy : block.warps[n].copies[l])
+                if (offset + 16 > copy.target && offset < copy.target + copy.bytes) return n * kLanes + l;
+    return 0;
+}
+}  // namespace
+
 const char* touch_shared(Warp& w, u32 offset, u32 bytes, u32 lane, Access access, bool several, const u8* stored, u32& other) {
     Block& block = *w.block;
     const int shift = w.m->program->granule_shared_shift;
@@ -115,7 +136,10 @@ const char* touch_shared(Warp& w, u32 offset, u32 bytes, u32 lane, Access access
     for (u32 g = offset >> shift; g <= (offset + bytes - 1) >> shift; ++g) {
         u32 &written = block.shared_written[g], &read = block.shared_read[g];
         other = written & kThreadBits;
-        if (written == kInFlight) return "async-in-flight";
+        if (written == kInFlight) {
+            other = copier(block, g << shift);
+            return "async-in-flight";
+        }
         const bool clash = concurrent(written);
         if (access == Access::kRead) {
             if (written >> kClockShift <= block.epoch_base) return "uninitialised-shared";

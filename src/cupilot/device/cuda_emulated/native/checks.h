@@ -17,6 +17,8 @@ void join_lanes(Warp& w);                    // the lanes of one warp did
 void fence(Warp& w, bool device_wide);       // what this block did so far is ordered before its later signals
 void signal(Warp& w, u64 address, bool release);  // an atomic or volatile write
 void observe(Warp& w, u64 address);          // an atomic or volatile read
+void arrive_clocks(Warp& w, u64 address);    // the same by an mbarrier, which orders the lanes of a warp as well
+void depart_clocks(Warp& w, u64 address);
 
 enum class Access : u8 { kRead, kWrite, kStrong };  // strong: atomic, volatile or relaxed
 // Null, or the fault's kind. `stored`: what is written, if known: writing what is there already harms nobody.

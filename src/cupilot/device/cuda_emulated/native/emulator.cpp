@@ -67,7 +67,7 @@ class Reader {
 std::unordered_map<std::string, Handler> table() {
     std::unordered_map<std::string, Handler> found;
     for (const auto* family : {&kIntegerOps, &kFloatOps, &kSpecialOps, &kConvertOps, &kHalfOps, &kCompareOps, &kControlOps,
-                               &kMemoryOps, &kAtomicOps, &kWarpOps, &kAsyncOps, &kMatrixOps})
+                               &kMemoryOps, &kAtomicOps, &kWarpOps, &kAsyncOps, &kMatrixOps, &kFragmentOps})
         for (const OpEntry& op : *family) found[op.name] = op.run;
     return found;
 }
@@ -181,7 +181,7 @@ void launch(State& state, Reader& in) {
     m.printed.clear();
     m.sync.clear();
     m.workspace = kGlobalWindow + (2ull << kSlotShift);
-    m.executed = 0;
+    m.executed = m.progress = 0;
     if (m.buffers.size() > 1 && m.buffers[1].size >= parameter_bytes) memcpy(m.buffers[1].host, m.params.data(), parameter_bytes);
     for (u32 k = 0; k < used; ++k) {
         Buffer& b = m.buffers.at(in.get<u32>());

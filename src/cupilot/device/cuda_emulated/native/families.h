@@ -9,6 +9,6 @@
 namespace emu {
 
 extern const std::vector<OpEntry> kIntegerOps, kFloatOps, kSpecialOps, kConvertOps, kHalfOps, kCompareOps, kControlOps,
-    kMemoryOps, kAtomicOps, kWarpOps, kAsyncOps, kMatrixOps;
+    kMemoryOps, kAtomicOps, kWarpOps, kAsyncOps, kMatrixOps, kFragmentOps;
 
 }  // namespace emu

@@ -88,8 +88,8 @@ struct Group {
 };
 
 struct AsyncCopy {
-    u64 source, target;  // a global virtual address, an offset in shared memory
-    u32 bytes, source_bytes, lane, ins;
+    const u8* source;
+    u32 target, bytes, source_bytes, group;  // target: an offset in shared memory
 };
 
 struct Block;
@@ -110,7 +110,8 @@ struct Warp {
     int group_count = 0;
     u32 clock = 0;
     u32 known[kMaxWarps] = {};  // per warp of the block: the latest of its clocks that happened before
-    std::vector<std::vector<AsyncCopy>> copies[kLanes];  // per lane: committed groups, the last one still open
+    std::vector<AsyncCopy> copies[kLanes];  // in flight
+    u32 open_group[kLanes] = {};            // what cp.async adds to
     u8 *local = nullptr, *local_set = nullptr;
 };
 
@@ -146,7 +147,7 @@ struct Count {
 struct LaunchShape {
     u32 grid[3], block[3];
     u32 dynamic_shared, cooperative;
-    u64 seed, budget;  // seed: of what is approximate or unspecified in values
+    u64 seed, budget;  // seed: of what is approximate or unspecified in values; budget: per block at work
     u32 checks, unused;
     u64 order;  // seed of the order of blocks and warps; 0: natural
 };
@@ -169,7 +170,7 @@ struct Machine {
     std::vector<Buffer> buffers;
     std::vector<u8> params;
     u32 shared_bytes = 0, threads = 0;
-    u64 blocks = 0;
+    u64 blocks = 0, progress = 0;  // progress: `executed` when a block last came to its end
     bool checks = true, sync_between_blocks = false, global_races = true;
     u64 random = 1;
     u64 executed = 0;

@@ -137,7 +137,7 @@ void report_deadlock(Block& block) {
 }
 
 enum class Progress { kDone, kStuck, kSome };
-Progress run_round(Machine& m, Block& block, s64 slice) {
+Progress run_round(Machine& m, Block& block, s64 slice, u64 running) {
     u8 order[kMaxWarps];
     std::iota(order, order + block.warp_count, 0);
     if (m.shape.order)
@@ -151,7 +151,7 @@ Progress run_round(Machine& m, Block& block, s64 slice) {
         ran = true;
         run_warp(w, slice);
         if (!m.fault.empty()) return Progress::kDone;
-        if (m.executed > m.shape.budget) {
+        if (m.executed - m.progress > m.shape.budget * running) {
             const u32 pc = w.group_count ? w.groups[0].pc : 0;
             w.mask = w.group_count ? w.groups[0].mask : 1;
             fault(w, w.base + pc, "runaway", -1, 0, text("\"executed\":%llu", static_cast<unsigned long long>(m.executed)));
@@ -278,11 +278,12 @@ bool run_launch(Machine& m) {
             if (!active[k]) continue;
             Block& block = pool.block(k);
             Progress progress;
-            do progress = run_round(m, block, together ? kSpinSlice : kSlice);
+            do progress = run_round(m, block, together ? kSpinSlice : kSlice, running);
             while (progress == Progress::kSome && resident == 1);
             if (progress == Progress::kStuck) stuck = &block;
             else some = true;
             if (progress != Progress::kDone) continue;
+            m.progress = m.executed;
             if (next < m.blocks) pool.start(k, order.at(next++));
             else active[k] = false, --running;
         }

@@ -48,6 +48,7 @@ class Parent:
     strategy: Strategy
     kernel: KernelFile
     speedup: float
+    time_s: float | None = None
     advice: tuple[Mapping[str, Any], ...] = ()
 
 

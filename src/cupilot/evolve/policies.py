@@ -74,7 +74,10 @@ POLICIES: Mapping[str, Policy] = {"sce": sce, "best-of-n": best_of_n, "random": 
 
 
 def as_parent(candidate: Candidate) -> Parent:
-    return Parent(candidate.strategy, candidate.kernel, candidate.speedup.ratio, candidate.evaluation.advice)
+    evaluation = candidate.evaluation
+    return Parent(
+        candidate.strategy, candidate.kernel, candidate.speedup.ratio, evaluation.time_s, evaluation.advice
+    )
 
 
 def _tournament(pool: list[Candidate], rng: Random) -> Candidate:

@@ -35,6 +35,7 @@ class Dialect:
 Ask = Callable[[Request, Dialect], Reply]
 
 PROBE = Request(
+    role="probe",
     system="You are a connection test.",
     turns=(Turn("user", 'Answer with {"ready": true}.'),),
     max_tokens=2000,  # a reasoning model thinks first

@@ -1,7 +1,7 @@
 """`mailbox:FOLDER`: questions as files, answered by a person or another agent, at any time.
 
-`NAME.question.md` appears whole or not at all; whoever answers writes `NAME.answer.md` (best under another
-name first, then renamed). The name is made of the question's content: after an interruption the same
+`ROLE-NAME.question.md` appears whole or not at all; whoever answers writes `ROLE-NAME.answer.md` (best under
+another name first, then renamed). The name is made of the question's content: after an interruption the same
 question is found again, with its answer if there is one.
 """
 
@@ -47,7 +47,7 @@ class Mailbox:
     def complete(self, request: Request) -> Reply:
         self.check()
         text = as_text(request)
-        stem = hashlib.sha256(text.encode()).hexdigest()[:12]
+        stem = f"{request.role}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
         question, answer = self.folder / f"{stem}.question.md", self.folder / f"{stem}.answer.md"
         if not question.exists():
             self._write(question, text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Literal, Protocol
 
@@ -28,10 +28,15 @@ class Schema:
 
 @dataclass(frozen=True)
 class Request:
+    role: str  # who asks, for records
     system: str
     turns: tuple[Turn, ...]  # begins and ends with the user's
     max_tokens: int  # of the answer
     schema: Schema | None = None  # the answer is a JSON object of this form; None: text
+
+    def to_json(self) -> dict[str, Any]:
+        """What a question is in the table of answers: all that decides the reply, nothing of who replies."""
+        return asdict(self)
 
 
 class Stop(StrEnum):

@@ -19,6 +19,7 @@ from cupilot.lm.keys import host_key, provider_key
 from cupilot.lm.mailbox import Mailbox, Notice
 from cupilot.lm.messages import Endpoint
 from cupilot.lm.program import Program
+from cupilot.lm.replay import Replay
 from cupilot.lm.service import WIRES, Service
 
 _BASE_URLS = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL", "google": "GEMINI_BASE_URL"}
@@ -72,12 +73,17 @@ def _mailbox(kind: str, rest: str, opening: Opening) -> Endpoint:
     return Mailbox(f"{kind}:{rest}", Path(rest).expanduser(), opening.patience_s, opening.notice)
 
 
+def _replay(kind: str, rest: str, opening: Opening) -> Endpoint:
+    return Replay(f"{kind}:{rest}", Path(rest).expanduser())
+
+
 ENDPOINTS: Mapping[str, Callable[[str, str, Opening], Endpoint]] = {
     "openai": _service,
     "anthropic": _service,
     "google": _service,
     "command": _command,
     "mailbox": _mailbox,
+    "replay": _replay,
 }
 FORMS = (
     "openai:NAME, openai:NAME@URL, anthropic:NAME, google:NAME, command:PROGRAM, mailbox:FOLDER, replay:RUN"

@@ -33,6 +33,11 @@ _RELIEVES = {
 }
 
 
+def relieved(zone: Zone) -> frozenset[Resource]:
+    """What a change must relieve to pay in this zone."""
+    return frozenset(_RELIEVES[zone])
+
+
 def relevance(tactic: Tactic, placement: Placement) -> float:
     """3 where the tactic pays in this zone and moves what binds, 1 for one of the two, 1/3 for neither."""
     in_zone = placement.zone in tactic.zones

@@ -1,0 +1,56 @@
+"""From what the user wrote behind `--model` to an author.
+
+`SPEC` alone answers for every role; `SPEC; ROLE=SPEC; ...` gives roles models of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cupilot.agents.author import ModelAuthor
+from cupilot.agents.roles import CODE_TOKENS, ROLES
+from cupilot.budget import Budget
+from cupilot.errors import UsageError
+from cupilot.lm.asking import Asking
+from cupilot.lm.calling import Caller
+from cupilot.lm.names import Opening, open_endpoint
+from cupilot.store import Store
+
+
+def model_author(
+    models: str,
+    store: Store,
+    budget: Budget,
+    *,
+    offline: bool = False,
+    most_tokens: int = CODE_TOKENS,
+    notice: Callable[[str], None] = lambda _: None,
+    opening: Opening | None = None,
+) -> ModelAuthor:
+    """`offline`: only recorded answers; no key is looked for and nothing is contacted."""
+    specs = parse_models(models)
+    opening = opening or Opening(notice=notice)
+    callers = (
+        {}
+        if offline
+        else {role: Caller(open_endpoint(spec, opening), notice=notice) for role, spec in specs.items()}
+    )
+    return ModelAuthor(models, Asking(store, budget, callers), most_tokens=most_tokens)
+
+
+def parse_models(text: str) -> dict[str, str]:
+    """Specifications by role; "" for all roles that are not named."""
+    specs: dict[str, str] = {}
+    for part in filter(None, (part.strip() for part in text.split(";"))):
+        role, equals, spec = part.partition("=")
+        if not (equals and role.strip() in ROLES):
+            role, spec = "", part
+        if role.strip() in specs:
+            raise UsageError(
+                f"--model names {'two models for all roles' if not role else f'the {role} twice'}",
+                hint="write SPEC; ROLE=SPEC; ... with roles " + ", ".join(ROLES),
+            )
+        specs[role.strip()] = spec.strip()
+    if "" not in specs:
+        raise UsageError("--model names no model for all roles", hint="write SPEC, or SPEC; ROLE=SPEC; ...")
+    return specs

@@ -1,0 +1,47 @@
+"""`replay:RUN`: the answers that a recorded run was given, for exactly the same questions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cupilot.errors import UsageError
+from cupilot.lm.messages import EndpointError, Json, Reach, Reply, Request, Stop
+from cupilot.store import Store
+
+KIND = "model"  # of the rows in the table of answers
+
+
+@dataclass
+class Replay:
+    """See `messages.Endpoint`. Costs nothing; knows nothing that was not recorded."""
+
+    name: str
+    run: Path
+
+    def check(self) -> None:
+        with self._open():
+            pass
+
+    def _open(self) -> Store:
+        table = self.run / "run.db" if self.run.is_dir() else self.run
+        if not table.is_file():
+            raise UsageError(f"there is no recorded run at {self.run}", hint="replay: takes a run folder")
+        return Store(table, exclusive=False)
+
+    def complete(self, request: Request) -> Reply:
+        with self._open() as store:
+            row = store.get(KIND, request.to_json())
+        if row is None or "failed" in row.answer:
+            raise EndpointError(
+                f"the recording {self.run} has no answer to this question of the {request.role}",
+                reach=Reach.ENDPOINT,
+                hint="it was made with other settings or another version of the prompts: "
+                "replay with what it was made with, or give a --model that can answer",
+            )
+        return reply_of(row.answer)
+
+
+def reply_of(answer: Json) -> Reply:
+    """A reply from its row in the table."""
+    return Reply(answer["text"], Stop(answer["stop"]), answer["tokens_in"], answer["tokens_out"])

@@ -75,14 +75,19 @@ class Budget:
         self._final_reserve = reserve
         self._held: dict[int, Amounts] = {}
         self._next = 0
+        self._closed: str | None = None
 
     def exhausted(self) -> str | None:
         """Why no further step may begin, in words; None while there is room beside the final reserve."""
-        return self._lacking(Amounts())
+        return self._closed or self._lacking(Amounts())
+
+    def close(self, reason: str) -> None:
+        """Nothing more is to be begun, whatever is left: an endpoint is gone, say."""
+        self._closed = self._closed or reason
 
     def reserve(self, most: Amounts) -> int | str:
         """A ticket for something that costs at most this much, or the reason why there is no room."""
-        lacking = self._lacking(most)
+        lacking = self._closed or self._lacking(most)
         if lacking is not None:
             return lacking
         self._next += 1

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +38,21 @@ class Trial:
     log_ratio: float | None
     sd: float = 0.0
     stage: str = ""
+
+
+def trial_to_json(trial: Trial) -> dict[str, Any]:
+    return asdict(trial)
+
+
+def trial_from_json(data: Mapping[str, Any]) -> Trial:
+    cell = data["cell"]
+    return Trial(
+        Cell(Zone(cell["zone"]), cell["family"], cell["device"]),
+        dict(data["changes"]),
+        data["log_ratio"],
+        data["sd"],
+        data["stage"],
+    )
 
 
 @dataclass(frozen=True)

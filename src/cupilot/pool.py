@@ -21,12 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from cupilot.errors import UsageError
+from cupilot.ledger import Cell, Trial, trial_from_json, trial_to_json
 from cupilot.roofline import Zone
 from cupilot.strategy.strategy import Strategy, from_json, to_json
 
 FORMAT = 1
 _FUSION = 20  # of reciprocal ranks: how fast a worse rank loses weight
 _STRUCTURE_WEIGHT = 2.0
+_TRIALS_READ = 5000
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,10 @@ class Pool:
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("CREATE TABLE IF NOT EXISTS records (id TEXT PRIMARY KEY, record TEXT NOT NULL)")
             self._db.execute("CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(id UNINDEXED, text)")
+            self._db.execute(
+                "CREATE TABLE IF NOT EXISTS trials (run TEXT NOT NULL, fingerprint TEXT NOT NULL,"
+                " number INTEGER NOT NULL, trial TEXT NOT NULL, UNIQUE (run, number))"
+            )
         except (OSError, sqlite3.DatabaseError) as error:
             raise UsageError(
                 f"the pool {path} cannot be opened: {error}", hint="set CUPILOT_POOL to another file"
@@ -150,6 +156,23 @@ class Pool:
         query = " OR ".join(f'"{term}"' for term in terms)
         rows = self._db.execute("SELECT id FROM words WHERE words MATCH ? ORDER BY rank, id", (query,))
         return [row[0] for row in rows.fetchall()]
+
+    def learn(self, run: str, fingerprint: str, trials: Sequence[Trial]) -> None:
+        """What a run tried, for the credit of tactics in later ones; known trials of the run are replaced."""
+        self._db.execute("BEGIN IMMEDIATE")
+        self._db.execute("DELETE FROM trials WHERE run = ?", (run,))
+        rows = [(run, fingerprint, i, json.dumps(trial_to_json(t))) for i, t in enumerate(trials)]
+        self._db.executemany("INSERT INTO trials VALUES (?, ?, ?, ?)", rows)
+        self._db.execute("COMMIT")
+
+    def trials(self, cell: Cell, *, hold_out: str | None = None) -> list[Trial]:
+        """The latest trials of earlier runs in this cell; `hold_out` as for `similar`."""
+        rows = self._db.execute(
+            "SELECT trial FROM trials WHERE fingerprint IS NOT ? ORDER BY rowid DESC LIMIT ?",
+            (hold_out, _TRIALS_READ),
+        )
+        found = [trial_from_json(json.loads(text)) for (text,) in rows.fetchall()]
+        return [trial for trial in found if trial.cell == cell]
 
     def export(self) -> Iterator[str]:
         """One JSON object a line."""

@@ -40,6 +40,10 @@ CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
 
 
+class UnansweredError(Exception):
+    """A question that the table cannot answer was asked where nothing may be computed."""
+
+
 @dataclass(frozen=True)
 class Row:
     seq: int

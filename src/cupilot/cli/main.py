@@ -29,10 +29,71 @@ FAULT = 2
 ProblemArgument = Annotated[
     str, typer.Argument(help="A problem file, or a member of the suite such as suite:softmax.")
 ]
+RunArgument = Annotated[Path, typer.Argument(help="A run's folder, or its name under runs/.")]
 SizeOption = Annotated[str | None, typer.Option(help="A named size of the problem, such as paper.")]
 DeviceOption = Annotated[str, typer.Option(help="Where kernels run.")]
 ArchOption = Annotated[str | None, typer.Option(help="The GPU to compile for, such as sm_80.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on one line.")]
+
+
+@app.command()
+def optimize(
+    problem: ProblemArgument,
+    budget: Annotated[
+        str, typer.Option(help="What the run may spend, such as 3min,200evals,5usd,200ktok.")
+    ] = "3min",
+    device: DeviceOption = "cpu",
+    size: SizeOption = None,
+    model: Annotated[
+        str | None, typer.Option(help="A language model as the author, such as anthropic:NAME.")
+    ] = None,
+    policy: Annotated[str, typer.Option(help="How to search: sce, best-of-n or random.")] = "sce",
+    seed: Annotated[int, typer.Option(help="Of every random decision.")] = 0,
+    name: Annotated[str | None, typer.Option(help="The run's folder under runs/.")] = None,
+    no_roofline: Annotated[
+        bool, typer.Option("--no-roofline", help="Do not let the roofline guide the search.")
+    ] = False,
+    no_pool: Annotated[bool, typer.Option("--no-pool", help="Take nothing from earlier runs.")] = False,
+    hold_out: Annotated[
+        bool, typer.Option("--hold-out", help="Take nothing from earlier runs of this very problem.")
+    ] = False,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs at most.")] = 4,
+    generations: Annotated[int, typer.Option(min=1, help="Generations in an epoch.")] = 4,
+    population: Annotated[int, typer.Option(min=1, help="Candidates in a generation.")] = 8,
+    patience: Annotated[int, typer.Option(min=1, help="Generations without a gain that end the run.")] = 3,
+) -> None:
+    """Evolve a faster kernel for a problem, live, and prove it."""
+    from cupilot.cli.optimize import absolute, run
+    from cupilot.evolve.folder import Asked
+
+    asked = Asked(
+        problem=absolute(problem),
+        size=size,
+        device=device,
+        policy=policy,
+        model=model,
+        seed=seed,
+        budget=budget,
+        epochs=epochs,
+        generations=generations,
+        population=population,
+        patience=patience,
+        roofline=not no_roofline,
+        pool=not no_pool,
+        hold_out=hold_out,
+    )
+    raise typer.Exit(run(asked, name))
+
+
+@app.command()
+def resume(
+    run: RunArgument,
+    budget: Annotated[str | None, typer.Option(help="What the run may spend in all, from now on.")] = None,
+) -> None:
+    """Go on with a run where it stopped, however it stopped."""
+    from cupilot.cli.optimize import resume
+
+    raise typer.Exit(resume(run, budget))
 
 
 @app.command("eval")

@@ -25,6 +25,7 @@ from cupilot.strategy.strategy import Strategy
 from cupilot.types import Stage
 
 PROMOTION_GAIN = 1.03  # a challenger must be this much faster, raced directly
+PROOFS = 3  # kernels that may try to stand the final proof
 AT_THE_FLOOR = 0.05  # headroom below which nothing worth having is left
 REPAIRABLE = frozenset({Stage.PARSE, Stage.COMPILE, Stage.INSPECT, Stage.LOAD, Stage.VERIFY})
 
@@ -96,16 +97,36 @@ class Search:
         self.champion: Candidate | None = None
 
     def run(self) -> Outcome:
-        reason = self._first() or self._generations()
+        return self.prove(self.search())
+
+    def search(self) -> str:
+        """Why it ended. The records, races and the champion are this object's fields."""
+        return self._first() or self._generations()
+
+    def prove(self, reason: str) -> Outcome:
+        """The outcome with the champion's proof; a champion that falls is replaced by the next best."""
+        fallen: list[str] = []
         proof = None
-        if self.champion is not None:
-            self.watcher.trying(self.champion.slot, "final proof")
-            proof, cost = self.evaluator.prove(self.champion)
+        for champion in self._in_line():
+            self.champion = champion
+            self.watcher.trying(champion.slot, "final proof")
+            proof, cost = self.evaluator.prove(champion)
             self.budget.spend(cost)
-            if not proof.passed:
-                reason += f"; the champion did not stand the final proof: {proof.reason}"
+            if proof.passed or proof.verdict is Verdict.UNDECIDED:
+                break
+            fallen.append(f"; {champion.slot} did not stand the final proof: {proof.reason}")
+        return self.outcome(reason + "".join(fallen), proof)
+
+    def outcome(self, reason: str, proof: Evaluation | None = None) -> Outcome:
         shipped = self.champion if proof is not None and beats_the_reference(proof) else None
         return Outcome(shipped, proof, reason, self.records, self.races, self.budget.spent)
+
+    def _in_line(self) -> list[Candidate]:
+        """The champion, then those who would follow it."""
+        if self.champion is None:
+            return []
+        others = [c for c in ranked(self.records) if c.slot != self.champion.slot]
+        return [self.champion, *others][:PROOFS]
 
     def _first(self) -> str | None:
         """The plain kernel, from which everything descends. A reason where there is none."""
@@ -184,7 +205,7 @@ class Search:
                 break
             self.watcher.trying(slot, f"{origin}: {strategy_words(strategy)}")
             evaluation, cost = self.evaluator.evaluate(kernel)
-            self.budget.spend(cost + Amounts(evaluations=1))
+            self.budget.spend(cost)
             if not self._repairable(evaluation) or repairs == self.settings.repairs:
                 break
             complaint = Complaint(evaluation.stage, evaluation.reason, evaluation.log)

@@ -1,0 +1,106 @@
+"""The evaluator that a run uses: every measurement is a question to the run's table, asked once.
+
+What an answer cost counts when it is first used in a process, whether it was measured then or read back: the
+budget of a resumed run stands where it stood, and nothing is counted twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+from cupilot.budget import Amounts
+from cupilot.evaluate.result import Evaluation, Interval, Verdict, from_json, to_json
+from cupilot.evolve.candidate import Candidate
+from cupilot.kernel.file import KernelFile, print_kernel
+from cupilot.store import Store, UnansweredError
+
+ATTEMPTS = 2  # where a busy machine leaves a question undecided
+
+Known = tuple[KernelFile, Evaluation]
+
+
+class Bench(Protocol):
+    """What really compiles and measures."""
+
+    def evaluate(self, kernel: KernelFile) -> Evaluation:
+        """Compile, verify, tune, time against eager: enough to select by."""
+
+    def race(self, challenger: Known, champion: Known) -> Interval | None:
+        """How many times faster the challenger is, the two run beside each other; None where undecidable."""
+
+    def prove(self, champion: Known) -> Evaluation:
+        """From scratch: every check, long timing, every baseline."""
+
+
+class Answers:
+    """See `loop.Evaluator`. Without a bench, questions that nobody has answered raise `UnansweredError`."""
+
+    def __init__(self, store: Store, bench: Bench | None, keep: Callable[[str, str], None]) -> None:
+        self._store, self._bench, self._keep = store, bench, keep
+        self._counted: set[str] = set()
+
+    def evaluate(self, kernel: KernelFile) -> tuple[Evaluation, Amounts]:
+        name = code_hash(kernel)
+        self._keep(name, print_kernel(kernel))
+        return self._evaluation("evaluate", {"kernel": name}, lambda bench: bench.evaluate(kernel))
+
+    def race(self, challenger: Candidate, champion: Candidate) -> tuple[Interval | None, Amounts]:
+        request = {"challenger": code_hash(challenger.kernel), "champion": code_hash(champion.kernel)}
+
+        def answer(bench: Bench) -> Mapping[str, Any]:
+            interval = bench.race(_known(challenger), _known(champion))
+            return {"interval": None if interval is None else [interval.ratio, interval.low, interval.high]}
+
+        found, cost = self._ask("race", request, answer)
+        return (None if found["interval"] is None else Interval(*found["interval"])), cost
+
+    def prove(self, champion: Candidate) -> tuple[Evaluation, Amounts]:
+        request = {"kernel": code_hash(champion.kernel)}
+        return self._evaluation("prove", request, lambda bench: bench.prove(_known(champion)))
+
+    def _evaluation(
+        self, kind: str, request: Mapping[str, Any], compute: Callable[[Bench], Evaluation]
+    ) -> tuple[Evaluation, Amounts]:
+        spent = Amounts()
+        for attempt in range(ATTEMPTS):
+            asked = {**request, "attempt": attempt} if attempt else request
+            found, cost = self._ask(kind, asked, lambda bench: to_json(compute(bench)))
+            spent += cost
+            evaluation = from_json(found)
+            if evaluation.verdict is not Verdict.UNDECIDED:
+                break
+        if kind == "evaluate" and spent != Amounts():
+            spent = replace(spent, evaluations=1)
+        return evaluation, spent
+
+    def _ask(
+        self, kind: str, request: Mapping[str, Any], compute: Callable[[Bench], Mapping[str, Any]]
+    ) -> tuple[Mapping[str, Any], Amounts]:
+        row = self._store.get(kind, request)
+        if row is None:
+            if self._bench is None:
+                raise UnansweredError(kind)
+            bench = self._bench
+            self._store.ask(kind, request, lambda: compute(bench))
+            row = self._store.get(kind, request)
+            assert row is not None
+        key = f"{kind} {row.hash}"
+        cost = Amounts() if key in self._counted else Amounts(time_s=row.cost_s)
+        self._counted.add(key)
+        return row.answer, cost
+
+
+def code_hash(kernel: KernelFile) -> str:
+    """Of what is compiled and launched; the words around it do not count."""
+    return hashlib.sha256(print_kernel(bare(kernel)).encode()).hexdigest()[:16]
+
+
+def bare(kernel: KernelFile) -> KernelFile:
+    return replace(kernel, summary="", strategy="", proof="")
+
+
+def _known(candidate: Candidate) -> Known:
+    return candidate.kernel, candidate.evaluation

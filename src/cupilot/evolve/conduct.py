@@ -1,0 +1,54 @@
+"""Conducts a run from its folder to its end: search, proof, champion's files, what the pool keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from cupilot.budget import Budget
+from cupilot.evolve.champion import write_champion
+from cupilot.evolve.folder import RunFolder
+from cupilot.evolve.heritage import bequeath
+from cupilot.evolve.loop import Outcome, Watcher
+from cupilot.evolve.machine import this_session
+from cupilot.evolve.measuring import Measurer
+from cupilot.evolve.run import Run, prepare
+from cupilot.pool import Pool
+from cupilot.problem.problem import Problem
+
+
+@dataclass(frozen=True)
+class Finished:
+    run: Run
+    outcome: Outcome
+    kernel: Path | None  # the champion's file; None where nothing beat the reference
+
+
+def conduct(folder: RunFolder, pool: Pool | None, watcher: Callable[[Problem, Budget], Watcher]) -> Finished:
+    """Go on from whatever the table holds."""
+    folder.begin(this_session())
+    with ExitStack() as stack:
+        run = prepare(folder, watcher, lambda p, d: stack.enter_context(Measurer(p, d)), pool)
+        outcome = run.go()
+    search = run.search
+    kernel = None
+    if outcome.champion is not None and outcome.proof is not None:
+        kernel = write_champion(
+            folder.path, outcome.champion, outcome.proof, run.problem, search.brief.language
+        )
+    if pool is not None:
+        bequeath(
+            pool,
+            str(folder.path.resolve()),
+            run.problem,
+            run.placement,
+            search.cell,
+            run.heritage,
+            search.trials(),
+            outcome.records[0] if outcome.records else None,
+            outcome.champion,
+            outcome.proof,
+        )
+    return Finished(run, outcome, kernel)

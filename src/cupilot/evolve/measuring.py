@@ -1,0 +1,45 @@
+"""The bench of a real run: the evaluator of this machine, with effort by purpose. A context manager."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from cupilot.device.base import Device
+from cupilot.evaluate.bench import Bench
+from cupilot.evaluate.effort import FULL, QUICK, SEARCH
+from cupilot.evaluate.pipeline import Options, evaluate_kernel, faster, points_of
+from cupilot.evaluate.result import Evaluation, Interval
+from cupilot.evolve.answers import Known
+from cupilot.kernel.file import KernelFile
+from cupilot.problem.problem import Problem
+
+
+class Measurer:
+    """See `answers.Bench`."""
+
+    def __init__(self, problem: Problem, device: Device) -> None:
+        self._bench = Bench(problem, device)
+
+    def evaluate(self, kernel: KernelFile) -> Evaluation:
+        return evaluate_kernel(self._bench, kernel, Options(effort=SEARCH))
+
+    def race(self, challenger: Known, champion: Known) -> Interval | None:
+        found = faster(self._bench, challenger, champion, QUICK)
+        return found if isinstance(found, Interval) else None
+
+    def prove(self, champion: Known) -> Evaluation:
+        kernel, evaluation = champion
+        start = points_of(evaluation, self._bench.problem.targets)
+        return evaluate_kernel(self._bench, kernel, Options(effort=FULL, start=start))
+
+    def close(self) -> None:
+        self._bench.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

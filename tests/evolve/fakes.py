@@ -100,7 +100,8 @@ class LawfulEvaluator:
         ratio *= 0.8 * (1.1 if "size=8" in kernel.summary else 1.0)
         interval = Interval(ratio, ratio * 0.99, ratio * 1.01)
         passed = Evaluation(
-            Verdict.PASSED, Stage.TIME, "", speedup={"eager": interval}, time_s=1 / ratio, floor_s=0.05, attainable_s=0.05,
+            Verdict.PASSED, Stage.TIME, "", speedup={"eager": interval},
+            time_s=1 / ratio, floor_s=0.05, attainable_s=0.05,
             kind=Kind.MEASURED,
         )  # fmt: skip
         return passed, COST

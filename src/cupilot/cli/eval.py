@@ -13,6 +13,7 @@ from rich.text import Text
 from cupilot.cli.units import seconds
 from cupilot.device.registry import open_device
 from cupilot.errors import UsageError
+from cupilot.evaluate.effort import FULL, QUICK
 from cupilot.evaluate.pipeline import Options, evaluate
 from cupilot.evaluate.result import Evaluation, Verdict, to_json
 from cupilot.problem.loading import load
@@ -41,7 +42,7 @@ def run(
     text = read_kernel(kernel)
     opened = open_device(device, arch)
     loaded = load(problem, size)
-    options = Options(threads=threads, quick=quick)
+    options = Options(threads=threads, effort=QUICK if quick else FULL)
     if json:
         evaluation = evaluate(loaded, text, opened, options)
         print(json_module.dumps(to_json(evaluation)))

@@ -148,6 +148,10 @@ class Device(Protocol):
     def language(self) -> str:
         """The suffix of its kernel files: "cpp", "cu"."""
 
+    @property
+    def has_clock(self) -> bool:
+        """Whether its times mean anything."""
+
     def compile(
         self, kernel: KernelFile, point: Mapping[str, int], signature: Signature
     ) -> Compiled | Failed: ...

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SYSFS = Path("/sys/devices/system/cpu")
+# What one core can count on of a cache that it shares: virtual machines show the whole host's last level.
+_MOST_BYTES = 64 << 20
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _TYPICAL = ((1, 32 << 10), (2, 1 << 20), (3, 16 << 20))  # where Linux says nothing (some virtual machines)
 
@@ -27,7 +29,7 @@ def data_caches(cpus: Sequence[int], sysfs: Path = SYSFS) -> tuple[Cache, ...]:
         for level, size_bytes, shared in _of_cpu(sysfs / f"cpu{cpu}" / "cache"):
             if (level, shared) not in seen:
                 seen.add((level, shared))
-                sizes[level] = sizes.get(level, 0) + size_bytes
+                sizes[level] = min(sizes.get(level, 0) + size_bytes, _MOST_BYTES)
     if not sizes:
         sizes = {level: size * (len(cpus) if level < 3 else 1) for level, size in _TYPICAL}
     return tuple(Cache(level, size) for level, size in sorted(sizes.items()))

@@ -51,6 +51,7 @@ class Cpu:
 
     name = "cpu"
     language = "cpp"
+    has_clock = True
 
     def compile(
         self, kernel: KernelFile, point: Mapping[str, int], signature: Signature

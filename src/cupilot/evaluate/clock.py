@@ -4,6 +4,7 @@ A turn is one call that is not timed and a batch of calls that is, all on conten
 gets them only after the untimed call, and is charged from then until its next turn begins: it can work out
 nothing beforehand, and pays for what it leaves until later. A baseline gets them before the untimed call,
 and so finds its code still in the caches: where that matters it is to the advantage of the baseline.
+Between the new contents and the next call the caches are washed, so that nobody finds data in them.
 
 Only takes times. Whether they can be believed is for `race` to say.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import statistics
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import SystemRandom
 
@@ -22,6 +23,7 @@ from cupilot.device.base import Array, Died, Ran, Ring, Session
 from cupilot.evaluate.baseline import BaselineSession
 
 Tensors = Mapping[str, Array]
+Wash = Callable[[], None]  # leaves the caches without anything of the contestants
 _random = SystemRandom()
 
 
@@ -54,20 +56,24 @@ class Seat(ABC):
         self._stalls: list[float] = []
 
     @abstractmethod
-    def turn(self, sets: Sequence[Tensors]) -> Fault | None:
+    def turn(self, sets: Sequence[Tensors], wash: Wash) -> Fault | None:
         """One turn on the contents of `sets`, one for each call of the batch."""
 
     def warm_up(self, contents: Tensors, batch_s: float) -> Fault | None:
         """Touch the whole ring, by count, and find how many calls make a batch."""
         for slot in range(self.ring.inputs):
             self._process.write(slot, contents)
-        outcome = self._run(max(self.ring.inputs, self.ring.outputs))
+        outcome = self._run(self.ring.outputs)
         for _ in range(3):
-            start_ns = self._process.cpu_time_ns()
-            if isinstance(outcome, Fault) or isinstance(outcome := self._run(self.calls), Fault):
+            if isinstance(outcome, Fault):
+                return outcome
+            start_ns, before = self._process.cpu_time_ns(), self.calls
+            if isinstance(outcome := self._run(self.calls), Fault):
                 return outcome
             each_ns = max((outcome.cpu_end_ns - start_ns) / self.calls, 1.0)
             self.calls = max(1, min(int(batch_s * 1e9 / each_ns) + 1, self.ring.outputs))
+            if self.calls <= before:
+                break
         return None
 
     def settle(self) -> None:
@@ -108,10 +114,11 @@ class Seat(ABC):
 
 
 class BaselineSeat(Seat):
-    def turn(self, sets: Sequence[Tensors]) -> Fault | None:
+    def turn(self, sets: Sequence[Tensors], wash: Wash) -> Fault | None:
         self.settle()
         self._skip()
         self._fill(self._next + 1, sets)
+        wash()
         opening = self._run(1)
         if isinstance(opening, Fault):
             return opening
@@ -123,7 +130,7 @@ class KernelSeat(Seat):
         super().__init__(session, ring)
         self._session = session
 
-    def turn(self, sets: Sequence[Tensors]) -> Fault | None:
+    def turn(self, sets: Sequence[Tensors], wash: Wash) -> Fault | None:
         self.settle()
         self._skip()
         opening = self._run(1)
@@ -133,6 +140,7 @@ class KernelSeat(Seat):
         self._fill(self._next, sets)
         for index in range(self.calls):
             self._session.poison((self._next + index) % self.ring.outputs)
+        wash()
         return self._batch(since_ns)
 
     def sample(self, sets: Sequence[Tensors]) -> Sampled | Fault:

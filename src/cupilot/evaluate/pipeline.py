@@ -1,36 +1,50 @@
 """The way of one candidate: parse -> compile -> inspect -> verify -> tune -> time -> roofline.
 
 Every stage either hands on or ends the evaluation with a reason. Knows no strategy and no search.
+
+For one kernel: `evaluate(problem, text, device, options)`. For many kernels on one problem make a `Bench`,
+call `evaluate_kernel(bench, kernel, Options(effort=SEARCH))` for each, `faster(bench, challenger, champion)`
+to run two beside each other, and `evaluate_kernel(bench, champion, Options(effort=FULL))` as the proof.
 """
 
 from __future__ import annotations
 
+import math
+import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from cupilot.device.base import Device, Ring, Session
 from cupilot.errors import KernelSyntaxError
+from cupilot.evaluate.bench import Bench
 from cupilot.evaluate.built import BuiltKernel, build
-from cupilot.evaluate.reference_cache import ReferenceCache
-from cupilot.evaluate.result import Evaluation, InputsUsed, Verdict
+from cupilot.evaluate.contestant import KernelContestant
+from cupilot.evaluate.effort import FULL, Effort
+from cupilot.evaluate.race import race
+from cupilot.evaluate.result import AtTarget, Evaluation, InputsUsed, Interval, Kind, Verdict
+from cupilot.evaluate.timing import Timed, advice_for, facts_of, time_at
+from cupilot.evaluate.tuner import Point, Tuned
+from cupilot.evaluate.tuning import tune_at
 from cupilot.evaluate.verify import Verified, verify
 from cupilot.kernel.file import KernelFile, parse_kernel
-from cupilot.kernel.tunables import first_point
+from cupilot.kernel.tunables import count_points, first_point
 from cupilot.problem.cases import ShapeCase
 from cupilot.problem.problem import Problem
-from cupilot.types import Failed, Stage
+from cupilot.types import Failed, Stage, Undecided
 
 VERIFY_RING = Ring(inputs=3, outputs=2)
 
 Progress = Callable[[str], None]
+Points = Mapping[str, Point]  # tuned constants, by target
 
 
 @dataclass(frozen=True)
 class Options:
     threads: int = 1
-    quick: bool = False  # shortens timing, never correctness
+    effort: Effort = FULL
+    start: Points = field(default_factory=dict)  # where tuning begins, if not at the kernel's first point
 
 
 def evaluate(
@@ -46,51 +60,110 @@ def evaluate(
     except KernelSyntaxError as error:
         where = f"line {error.line}, column {error.column}: {error.message}"
         return Evaluation(Verdict.FAILED, Stage.PARSE, where, log=error.hint)
-    return evaluate_kernel(problem, kernel, device, options, progress)
+    with Bench(problem, device) as bench:
+        return evaluate_kernel(bench, kernel, options, progress)
 
 
 def evaluate_kernel(
-    problem: Problem,
-    kernel: KernelFile,
-    device: Device,
-    options: Options = Options(),
-    progress: Progress = lambda _: None,
+    bench: Bench, kernel: KernelFile, options: Options = Options(), progress: Progress = lambda _: None
 ) -> Evaluation:
-    return _Evaluating(problem, kernel, device, options, progress).run()
+    return _Evaluating(bench, kernel, options, progress).run()
+
+
+def faster(
+    bench: Bench,
+    challenger: tuple[KernelFile, Evaluation],
+    champion: tuple[KernelFile, Evaluation],
+    effort: Effort = FULL,
+) -> Interval | Failed | Undecided:
+    """How many times faster the challenger is than the champion, run beside each other, each as tuned.
+
+    Both must have passed; over several targets it is the geometric mean. Failed: one of them misbehaved.
+    """
+    ratios = []
+    for case in bench.problem.targets:
+        contestants = []
+        for name, (kernel, evaluation) in (("challenger", challenger), ("champion", champion)):
+            point = points_of(evaluation, bench.problem.targets)[case.name]
+            built = build(kernel, point, case.signature, bench.device)
+            if isinstance(built, Failed):
+                return built
+            contestants.append(KernelContestant(name, built))
+        found = race(contestants, case.signature, bench.fresh(case), lambda *_: None, effort.race, bench.gate)
+        if isinstance(found, Failed | Undecided):
+            return found
+        ratios.append(found.ratios["champion"])
+    return mean_interval(ratios)
+
+
+def points_of(evaluation: Evaluation, targets: Sequence[ShapeCase]) -> Points:
+    """The constants it was tuned to, at every target."""
+    return {
+        case.name: evaluation.targets[case.name].tuned if evaluation.targets else evaluation.tuned
+        for case in targets
+    }
+
+
+def mean_interval(intervals: Sequence[Interval]) -> Interval:
+    """The geometric mean of ratios that were measured independently."""
+    middle = statistics.fmean(math.log(each.ratio) for each in intervals)
+    squares = sum(math.log(each.high / each.low) ** 2 / 4 for each in intervals)
+    half = math.sqrt(squares) / len(intervals)
+    return Interval(math.exp(middle), math.exp(middle - half), math.exp(middle + half))
 
 
 class _Evaluating:
     """One evaluation in the making; `so_far` gathers what is known."""
 
-    def __init__(
-        self, problem: Problem, kernel: KernelFile, device: Device, options: Options, progress: Progress
-    ) -> None:
-        self.problem, self.kernel, self.device = problem, kernel, device
-        self.options, self.progress = options, progress
-        self.so_far = Evaluation(Verdict.PASSED, Stage.PARSE, "")
+    def __init__(self, bench: Bench, kernel: KernelFile, options: Options, progress: Progress) -> None:
+        self.bench, self.kernel, self.options, self.progress = bench, kernel, options, progress
+        self.problem, self.effort = bench.problem, options.effort
+        self.first = first_point(kernel)
+        self.verified: dict[tuple[tuple[str, int], ...], BuiltKernel] = {}
+        self.so_far = Evaluation(Verdict.PASSED, Stage.PARSE, "", tuned=self.first)
 
     def run(self) -> Evaluation:
-        with self._timing("compile"):
-            built = self._build()
-        if isinstance(built, Failed):
-            return self.so_far.failed_at(built)
-        with self._timing("verify"):
-            failed = self._verify(built)
-        if failed is not None:
-            return self.so_far.failed_at(failed)
+        outcome = self._stages()
+        if isinstance(outcome, Failed):
+            return self.so_far.failed_at(outcome)
+        if isinstance(outcome, Undecided):
+            return replace(self.so_far, verdict=Verdict.UNDECIDED, reason=outcome.reason)
         return self.so_far
 
-    def _build(self) -> BuiltKernel | Failed:
-        self.progress("compiling")
-        point = first_point(self.kernel)
-        self.so_far = replace(self.so_far, stage=Stage.COMPILE, tuned=point)
-        return build(self.kernel, point, self.problem.target, self.device)
+    def _stages(self) -> Failed | Undecided | None:
+        with self._timing("compile"):
+            self.so_far = replace(self.so_far, stage=Stage.COMPILE)
+            built = self._build(self.first, self.problem.targets[0])
+        if isinstance(built, Failed):
+            return built
+        if self.bench.device.has_clock:
+            _ = self.bench.host  # torch loads there while the kernel is checked here
+        with self._timing("verify"):
+            failed = self._verify_first(built)
+        if failed is not None or not self.bench.device.has_clock:
+            return failed
+        timed = []
+        for case in self.problem.targets:
+            with self._timing("tune"):
+                tuned = self._tune(case)
+            if not isinstance(tuned, BuiltKernel):
+                return tuned
+            with self._timing("time"):
+                outcome = self._time(tuned, case)
+            if not isinstance(outcome, Timed):
+                return outcome
+            timed.append(outcome)
+        self._conclude(timed)
+        return None
 
-    def _verify(self, built: BuiltKernel) -> Failed | None:
+    def _build(self, point: Point, case: ShapeCase) -> BuiltKernel | Failed:
+        self.progress("compiling")
+        return build(self.kernel, point, case.signature, self.bench.device)
+
+    # ---- correctness ----
+    def _verify_first(self, built: BuiltKernel) -> Failed | None:
         self.so_far = replace(self.so_far, stage=Stage.VERIFY)
-        found = verify(
-            self.problem, self._opener(built), VERIFY_RING, ReferenceCache(), progress=self.progress
-        )
+        found = self._verify(built)
         if isinstance(found, Failed):
             return found
         self.so_far = replace(
@@ -104,8 +177,76 @@ class _Evaluating:
         )
         return None
 
+    def _verify(self, built: BuiltKernel) -> Verified | Failed:
+        found = verify(
+            self.problem, self._opener(built), VERIFY_RING, self.bench.cache, progress=self.progress
+        )
+        if isinstance(found, Verified):
+            self.verified[_key(built.point)] = built
+        return found
+
     def _opener(self, built: BuiltKernel) -> Callable[[ShapeCase], Session | Failed]:
         return lambda case: built.open(case.signature, VERIFY_RING, self.options.threads)
+
+    # ---- speed ----
+    def _tune(self, case: ShapeCase) -> BuiltKernel | Failed | Undecided:
+        """The kernel at the fastest point that is right."""
+        start = self.options.start.get(case.name, self.first)
+        if count_points(self.kernel, 2) == 1:
+            return self.verified[_key(self.first)]
+        tuned = tune_at(self.bench, self.kernel, start, case, self.effort.tries, self.progress)
+        if not isinstance(tuned, Tuned):
+            return tuned
+        self._note(*(f"dropped {_words(point)}: {reason}" for point, reason in tuned.dropped))
+        for point in tuned.ranking:
+            if _key(point) in self.verified:
+                return self.verified[_key(point)]
+            built = self._build(point, case)
+            found = built if isinstance(built, Failed) else self._verify(built)
+            if isinstance(built, BuiltKernel) and isinstance(found, Verified):
+                if found.error.ratio > (self.so_far.error.ratio if self.so_far.error else 0):
+                    self.so_far = replace(self.so_far, error=found.error)
+                return built
+            assert isinstance(found, Failed), "a kernel that is built and right was returned"
+            self._note(f"dropped {_words(point)}: {found.reason}")
+        return self.verified[_key(self.first)]
+
+    def _time(self, built: BuiltKernel, case: ShapeCase) -> Timed | Failed | Undecided:
+        self.so_far = replace(self.so_far, stage=Stage.TIME)
+        self.progress(f"timing at {case.name}")
+        return time_at(self.bench, built, case, self.effort)
+
+    def _conclude(self, timed: Sequence[Timed]) -> None:
+        first = timed[0]
+        targets = {
+            each.case.name: AtTarget(
+                each.built.point,
+                each.speedup,
+                each.time_s,
+                each.placement.floor_s,
+                each.placement.attainable_s,
+            )
+            for each in timed
+        }
+        names = [name for name in first.speedup if all(name in each.speedup for each in timed)]
+        self.so_far = replace(
+            self.so_far,
+            tuned=first.built.point,
+            speedup={name: mean_interval([each.speedup[name] for each in timed]) for name in names},
+            time_s=statistics.geometric_mean(at.time_s for at in targets.values()),
+            floor_s=statistics.geometric_mean(at.floor_s for at in targets.values()),
+            attainable_s=statistics.geometric_mean(at.attainable_s for at in targets.values()),
+            zone=first.placement.zone.value,
+            advice=advice_for(self.bench, first),
+            facts=facts_of(first),
+            kind=Kind.MEASURED,
+            targets=targets if len(timed) > 1 else {},
+        )
+        self._note(*(note for each in timed for note in each.notes))
+
+    # ---- keeping the books ----
+    def _note(self, *notes: str) -> None:
+        self.so_far = replace(self.so_far, notes=tuple(dict.fromkeys((*self.so_far.notes, *notes))))
 
     @contextmanager
     def _timing(self, part: str) -> Iterator[None]:
@@ -113,8 +254,16 @@ class _Evaluating:
         try:
             yield
         finally:
-            spent = {**self.so_far.spent_s, part: time.perf_counter() - start}
-            self.so_far = replace(self.so_far, spent_s=spent)
+            spent_s = self.so_far.spent_s.get(part, 0.0) + time.perf_counter() - start
+            self.so_far = replace(self.so_far, spent_s={**self.so_far.spent_s, part: spent_s})
+
+
+def _key(point: Point) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(point.items()))
+
+
+def _words(point: Point) -> str:
+    return " ".join(f"{name}={value}" for name, value in point.items())
 
 
 def _right(found: Verified) -> str:

@@ -19,19 +19,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cupilot.device import native
-from cupilot.device.base import Device, Ran, Ring, Session
-from cupilot.device.caches import data_caches
+from cupilot.device.base import Ran, Ring, Session
+from cupilot.device.cpu import Cpu
 from cupilot.errors import DeviceUnavailable
 from cupilot.evaluate.built import build
 from cupilot.kernel.file import parse_kernel
 from cupilot.types import DType, Failed, Role, Signature, TensorSpec
 
 _PRESSURE = Path("/proc/pressure/cpu")
-_MOST_PRESSURE = 0.10  # of the wall time that some process waited for a CPU
-_MOST_SLOWDOWN = 1.10  # of the sentinel
-_MOST_STALL = 1.10  # wall over CPU time of a batch
 _LEARNING_RUNS = 12
-_SMALLEST_COPY_BYTES = 32 << 20
+WASHED_BYTES = 64 << 20  # what a turn of the sentinel walks through: as much as we take any cache to hold
 _KERNEL = """/* cupilot 1
 Copies x in 64 pieces.
 launch:
@@ -43,18 +40,43 @@ extern "C" void copy(long b, const float* x, float* out, long n) {
 """
 
 
-class Sentinel:
-    """A process that copies, to be timed now and then. A context manager."""
+@dataclass(frozen=True)
+class Gate:
+    """How much disturbance a time may have met and still be believed."""
 
-    def __init__(self, device: Device, core: int) -> None:
-        largest = max(cache.size_bytes for cache in data_caches([core]))
-        shape = (max(_SMALLEST_COPY_BYTES, largest) // 4 // 64 * 64,)
+    slowdown: float = 1.10  # of the sentinel
+    pressure: float = 0.10  # of the wall time that some process waited for a CPU
+    stall: float = 1.10  # wall over CPU time of a batch
+    null: float = 0.02  # that a baseline may differ from itself
+
+    def disturbance(self, slowdown: float, pressure: float, stall: float) -> str | None:
+        """None, or what disturbed the measurement."""
+        if slowdown > self.slowdown:
+            return f"memory is {slowdown - 1:.0%} slower than this machine can: something else is using it"
+        if pressure > self.pressure:
+            return f"processes waited for a CPU {pressure:.0%} of the time"
+        if stall > self.stall:
+            return f"the timed core was shared: batches took {stall:.2f} times their CPU time"
+        return None
+
+
+STRICT = Gate()
+
+
+class Sentinel:
+    """A process that copies. Its turns also leave the caches without anything a contestant could find there.
+
+    A context manager.
+    """
+
+    def __init__(self, core: int) -> None:
+        shape = (WASHED_BYTES // 8,)
         signature = Signature(
             (TensorSpec("x", shape, DType.F32, Role.INPUT),),
             {},
             (TensorSpec("out", shape, DType.F32, Role.OUTPUT),),
         )
-        built = build(parse_kernel(_KERNEL), {}, signature, device)
+        built = build(parse_kernel(_KERNEL), {}, signature, Cpu())
         session = built if isinstance(built, Failed) else built.open(signature, Ring(1, 1))
         if isinstance(session, Failed):
             raise DeviceUnavailable(f"the sentinel does not run: {session.reason}", hint="run cupilot doctor")
@@ -119,17 +141,6 @@ def memory_available_bytes() -> int:
     """What processes can still claim without swapping."""
     text = Path("/proc/meminfo").read_text()
     return int(text.split("MemAvailable:", 1)[1].split()[0]) << 10
-
-
-def disturbance(slowdown: float, pressure: float, stall: float) -> str | None:
-    """None, or what disturbed the measurement."""
-    if slowdown > _MOST_SLOWDOWN:
-        return f"memory is {slowdown - 1:.0%} slower than this machine can: something else is using it"
-    if pressure > _MOST_PRESSURE:
-        return f"processes waited for a CPU {pressure:.0%} of the time"
-    if stall > _MOST_STALL:
-        return f"the timed core was shared: wall time is {stall:.2f} of CPU time"
-    return None
 
 
 @contextlib.contextmanager

@@ -14,22 +14,20 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cupilot.device.base import Array, Ring
-from cupilot.device.caches import data_caches
+from cupilot.device.base import Array, Died, Ring
 from cupilot.evaluate.baseline import BaselineSession, Unavailable
 from cupilot.evaluate.clock import BaselineSeat, Fault, KernelSeat, Sampled, Seat, repeat
 from cupilot.evaluate.contestant import BaselineContestant, Contestant, KernelContestant
 from cupilot.evaluate.fresh import Fresh
-from cupilot.evaluate.quiet import Pressure, Sentinel, disturbance, memory_available_bytes, one_core
+from cupilot.evaluate.quiet import STRICT, Gate, Pressure, Sentinel, memory_available_bytes, one_core
 from cupilot.evaluate.result import Interval
 from cupilot.evaluate.standings import ratio, time_s
 from cupilot.types import Failed, Signature, Stage, Undecided
 
 Checker = Callable[[Mapping[str, Array], Mapping[str, Array]], str | None]  # inputs, outputs: what is wrong
 
-_NULL_TOLERANCE = 0.02
-_SMALLEST_FOOTPRINT_BYTES = 64 << 20
 _FEWEST_SLOTS, _MOST_SLOTS = 3, 1024
+_PROBE_CALLS = 64
 _FEWEST_ROUNDS = 3
 _SAMPLES = 2  # timed calls kept of each kernel and group
 _PAUSE_S = 0.5  # before a disturbed group is repeated
@@ -40,13 +38,9 @@ _random = random.SystemRandom()
 class Settings:
     groups: int = 5  # of fresh processes
     rounds: int = 10  # in a group; fewer where a round is long
-    batch_s: float = 0.004  # timed at a time
-    budget_s: float = 12.0  # for all rounds together
+    batch_s: float = 0.003  # timed at a time
+    budget_s: float = 8.0  # for all rounds together
     retries: int = 3  # groups that may be repeated because the machine was disturbed
-
-
-RECOMMENDED = Settings()
-QUICK = Settings(groups=3, rounds=6, budget_s=3.0, retries=1)
 
 
 @dataclass(frozen=True)
@@ -57,6 +51,7 @@ class RaceResult:
     ratios: Mapping[str, Interval]
     null: Interval | None  # of a baseline against itself
     unavailable: Mapping[str, str]  # contestants that do not exist for this problem, and why
+    slowest_s: float  # of the first contestant, in any group
     footprint_bytes: int  # what a batch of the first contestant touches
     checked: int  # timed calls whose outputs were looked at
 
@@ -66,29 +61,51 @@ def race(
     signature: Signature,
     fresh: Fresh,
     checker: Checker,
-    settings: Settings = RECOMMENDED,
+    settings: Settings = Settings(),
+    gate: Gate = STRICT,
 ) -> RaceResult | Failed | Undecided:
     """Time the first contestant, a kernel, against the others.
 
     Two baselines of the same kind are a null pair: they must take the same time, or nothing is decided.
     """
+    first = contestants[0]
+    assert isinstance(first, KernelContestant), "a kernel is timed against the others"
     with one_core() as core:
-        ring = _ring(signature, len(contestants), core)
-        if isinstance(ring, Undecided):
+        ring = ring_for(first, signature, len(contestants), fresh, settings.batch_s, core)
+        if not isinstance(ring, Ring):
             return ring
-        return _Race(contestants, signature, fresh, checker, settings, core, ring).run()
+        return _Race(contestants, signature, fresh, checker, settings, gate, core, ring).run()
 
 
-def _ring(signature: Signature, processes: int, core: int) -> Ring | Undecided:
-    """Enough slots to leave the caches behind, as memory allows."""
+def ring_for(
+    kernel: KernelContestant, signature: Signature, processes: int, fresh: Fresh, batch_s: float, core: int
+) -> Ring | Failed | Undecided:
+    """A slot for every call of a batch of the kernel and two more, as memory allows."""
     slot_bytes = sum(spec.size_bytes for spec in (*signature.tensors, *signature.outputs))
-    outermost = max(cache.size_bytes for cache in data_caches([core]))
-    wanted = max(_SMALLEST_FOOTPRINT_BYTES, 2 * outermost) // max(slot_bytes, 1) + 1
     affordable = memory_available_bytes() // 2 // max(slot_bytes * (processes + 1), 1)
-    slots = min(max(wanted, _FEWEST_SLOTS), _MOST_SLOTS, affordable)
-    if slots < 2:
-        needed = 4 * slot_bytes * (processes + 1) >> 30
-        return Undecided(f"timing needs {needed} GB of memory, more than is free")
+    if affordable < _FEWEST_SLOTS:
+        needed = 2 * _FEWEST_SLOTS * slot_bytes * (processes + 1) / 2**30
+        return Undecided(f"timing needs {needed:.1f} GB of memory, more than is free")
+    probe = Ring(_FEWEST_SLOTS, _FEWEST_SLOTS - 1)
+    session = kernel.start(signature, probe)
+    if isinstance(session, Failed):
+        return session
+    with session:
+        session.pin(core)
+        contents = fresh.blank()
+        fresh.refill(contents)
+        for slot in range(probe.inputs):
+            session.write(slot, contents)
+        calls, each_s = 1, batch_s
+        for count in (probe.inputs, 1, _PROBE_CALLS):
+            ran = session.run(0, count)
+            if isinstance(ran, Died):
+                return Failed(Stage.TIME, f"the kernel, while it was timed, {ran.reason}")
+            each_s = max(ran.cpu_end_ns - ran.cpu_start_ns, 1) / count / 1e9
+            calls = int(batch_s / each_s) + 1
+            if count == 1 and calls < _PROBE_CALLS // 8:
+                break
+    slots = min(max(calls + 2, _FEWEST_SLOTS), _MOST_SLOTS, affordable)
     return Ring(slots, slots - 1)
 
 
@@ -106,17 +123,16 @@ class _Race:
     fresh: Fresh
     checker: Checker
     settings: Settings
+    gate: Gate
     core: int
     ring: Ring
     unavailable: dict[str, str] = field(default_factory=dict)
     checked: int = 0
 
     def run(self) -> RaceResult | Failed | Undecided:
-        first = self.contestants[0]
-        assert isinstance(first, KernelContestant), "a kernel is timed against the others"
         groups: list[_Group] = []
         retries = self.settings.retries
-        with contextlib.closing(Sentinel(first.built.device, self.core)) as sentinel:
+        with contextlib.closing(Sentinel(self.core)) as sentinel:
             while len(groups) < self.settings.groups:
                 group = self._group(len(groups), sentinel)
                 if not isinstance(group, _Group):
@@ -144,7 +160,7 @@ class _Race:
                 if isinstance(seat, KernelSeat) and (fault := seat.check_guards()) is not None:
                     return self._blame(name, fault)
             stall = max(seat.stall() for seat in seats.values())
-        disturbed = disturbance(sentinel.slowdown(), pressure.share(), stall)
+        disturbed = self.gate.disturbance(sentinel.slowdown(), pressure.share(), stall)
         for name, kept in samples.items():
             if (fault := self._check(name, kept, first_group=index == 0)) is not None:
                 return self._blame(name, fault)
@@ -188,7 +204,7 @@ class _Race:
             for tensors in sets:
                 self.fresh.refill(tensors)
             for name, seat in _random.sample(list(seats.items()), len(seats)):
-                if (fault := seat.turn(sets)) is not None:
+                if (fault := seat.turn(sets, sentinel.turn)) is not None:
                     return self._blame(name, fault)
                 wanted = _SAMPLES - len(kept.setdefault(name, []))
                 if isinstance(seat, KernelSeat) and _random.random() < wanted / (rounds - done):
@@ -196,7 +212,6 @@ class _Race:
                     if isinstance(sampled, Fault):
                         return self._blame(name, sampled)
                     kept[name].append(sampled)
-            sentinel.turn()
             done += 1
             round_s = (time.monotonic() - began_s) / done
             affordable = int(self.settings.budget_s / self.settings.groups / round_s)
@@ -231,7 +246,7 @@ class _Race:
         present = [each for each in self.contestants if all(each.name in times_s for times_s in times)]
         first, twin = present[0].name, _twin(present)
         null = None if twin is None else ratio(times, *twin)
-        if null is not None and abs(null.ratio - 1) > _NULL_TOLERANCE:
+        if null is not None and abs(null.ratio - 1) > self.gate.null:
             return Undecided(f"a baseline against itself reads {null}: the machine is not quiet")
         others = [each.name for each in present[1:] if twin is None or each.name != twin[1]]
         slot_bytes = sum(spec.size_bytes for spec in (*self.signature.tensors, *self.signature.outputs))
@@ -240,6 +255,7 @@ class _Race:
             ratios={name: ratio(times, name, first) for name in others},
             null=null,
             unavailable=dict(self.unavailable),
+            slowest_s=max(times_s[first] for times_s in times),
             footprint_bytes=slot_bytes * max(group.calls for group in groups),
             checked=self.checked,
         )

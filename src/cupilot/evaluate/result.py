@@ -44,6 +44,17 @@ class InputsUsed:
 
 
 @dataclass(frozen=True)
+class AtTarget:
+    """What was measured at one target of a problem with several (`SHAPES`)."""
+
+    tuned: Mapping[str, int]
+    speedup: Mapping[str, Interval]
+    time_s: float
+    floor_s: float
+    attainable_s: float
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """One kernel on one problem on one device. Fields stay empty from the stage on that was not reached."""
 
@@ -59,11 +70,13 @@ class Evaluation:
     tuned: Mapping[str, int] = field(default_factory=dict)
     speedup: Mapping[str, Interval] = field(default_factory=dict)  # by baseline
     time_s: float | None = None
-    floor_s: float | None = None
+    floor_s: float | None = None  # no correct kernel is faster
+    attainable_s: float | None = None  # what a very good kernel reaches
     zone: str | None = None
     advice: tuple[Mapping[str, Any], ...] = ()
     facts: Mapping[str, float | str] = field(default_factory=dict)  # what the compiled code looks like
     kind: Kind = Kind.NONE
+    targets: Mapping[str, AtTarget] = field(default_factory=dict)  # where there are several: by name
     spent_s: Mapping[str, float] = field(default_factory=dict)  # where the evaluation's own time went
 
     @property
@@ -72,10 +85,10 @@ class Evaluation:
 
     @property
     def headroom(self) -> float | None:
-        """The share of the time that the roofline says is not needed."""
-        if self.time_s is None or self.floor_s is None:
+        """The share of the time that a very good kernel would not need."""
+        if self.time_s is None or self.attainable_s is None:
             return None
-        return max(0.0, 1 - self.floor_s / self.time_s)
+        return max(0.0, 1 - self.attainable_s / self.time_s)
 
     def failed_at(self, failed: Failed) -> Evaluation:
         return replace(self, verdict=Verdict.FAILED, stage=failed.stage, reason=failed.reason, log=failed.log)
@@ -105,17 +118,26 @@ def to_json(evaluation: Evaluation) -> dict[str, Any]:
         "scaled": evaluation.scaled,
         "notes": list(evaluation.notes),
         "tuned": dict(evaluation.tuned) or None,
-        "speedup": {
-            name: {"ratio": s.ratio, "low": s.low, "high": s.high} for name, s in evaluation.speedup.items()
-        }
-        or None,
+        "speedup": _intervals(evaluation.speedup) or None,
         "time_s": evaluation.time_s,
         "floor_s": evaluation.floor_s,
+        "attainable_s": evaluation.attainable_s,
         "headroom": evaluation.headroom,
         "zone": evaluation.zone,
         "advice": [dict(a) for a in evaluation.advice] or None,
         "facts": dict(evaluation.facts),
         "kind": evaluation.kind.value,
+        "targets": {
+            name: {
+                "tuned": dict(at.tuned),
+                "speedup": _intervals(at.speedup),
+                "time_s": at.time_s,
+                "floor_s": at.floor_s,
+                "attainable_s": at.attainable_s,
+            }
+            for name, at in evaluation.targets.items()
+        }
+        or None,
         "spent_s": {k: round(v, 4) for k, v in evaluation.spent_s.items()},
     }
 
@@ -144,15 +166,28 @@ def from_json(data: Mapping[str, Any]) -> Evaluation:
         scaled=data["scaled"],
         notes=tuple(data["notes"]),
         tuned=data["tuned"] or {},
-        speedup={name: Interval(**s) for name, s in (data["speedup"] or {}).items()},
+        speedup=_from_intervals(data["speedup"] or {}),
         time_s=data["time_s"],
         floor_s=data["floor_s"],
+        attainable_s=data["attainable_s"],
         zone=data["zone"],
         advice=tuple(data["advice"] or ()),
         facts=data["facts"],
         kind=Kind(data["kind"]),
+        targets={
+            name: AtTarget(**{**at, "speedup": _from_intervals(at["speedup"])})
+            for name, at in (data["targets"] or {}).items()
+        },
         spent_s=data["spent_s"],
     )
+
+
+def _intervals(speedup: Mapping[str, Interval]) -> dict[str, dict[str, float]]:
+    return {name: {"ratio": s.ratio, "low": s.low, "high": s.high} for name, s in speedup.items()}
+
+
+def _from_intervals(data: Mapping[str, Any]) -> dict[str, Interval]:
+    return {name: Interval(**interval) for name, interval in data.items()}
 
 
 def _finite(x: float) -> float | None:

@@ -1,0 +1,78 @@
+"""A problem on a device, set up once for all kernels that are tried on it.
+
+What does not depend on a kernel lives here: references, new contents for timed calls, the process that
+baselines are forked from, the roofline. Make one for a whole search; it is a context manager.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from types import TracebackType
+from typing import Self
+
+from cupilot.device.base import Device
+from cupilot.device.peaks import CpuPeaks, cpu_peaks
+from cupilot.evaluate.baseline import BaselineHost
+from cupilot.evaluate.fresh import Fresh, fresh_at
+from cupilot.evaluate.quiet import STRICT, Gate
+from cupilot.evaluate.reference_cache import ReferenceCache
+from cupilot.problem.cases import ShapeCase
+from cupilot.problem.problem import Problem
+from cupilot.roofline import Placement, Work, place
+
+
+class Bench:
+    """`gate` says how quiet the machine must be for a time to count."""
+
+    def __init__(
+        self, problem: Problem, device: Device, *, gate: Gate = STRICT, cache: ReferenceCache | None = None
+    ) -> None:
+        self.problem, self.device, self.gate = problem, device, gate
+        self.cache = cache or ReferenceCache()
+        self._host: BaselineHost | None = None
+        self._fresh: dict[str, Fresh] = {}
+        self._work: dict[str, Work] = {}
+
+    @property
+    def host(self) -> BaselineHost:
+        """Begins to load torch when it is first asked for, and is waited for when a baseline is."""
+        if self._host is None:
+            self._host = BaselineHost(self.problem)
+        return self._host
+
+    def fresh(self, case: ShapeCase) -> Fresh:
+        if case.name not in self._fresh:
+            self._fresh[case.name] = fresh_at(self.problem, case)
+        return self._fresh[case.name]
+
+    def work(self, case: ShapeCase) -> Work:
+        if case.name not in self._work:
+            first = case is self.problem.targets[0]
+            self._work[case.name] = Work.of(self.problem.counts if first else self.problem.counts_at(case))
+        return self._work[case.name]
+
+    @cached_property
+    def peaks(self) -> CpuPeaks:
+        return cpu_peaks()
+
+    def measure_peaks_again(self) -> None:
+        """For a time that seems too good."""
+        self.peaks = cpu_peaks(force=True)
+
+    def placement(self, case: ShapeCase, footprint_bytes: float) -> Placement:
+        """On one thread; `footprint_bytes` is what repeated calls walk through."""
+        arithmetic = self.problem.precision.arithmetic
+        return place(self.work(case), self.peaks.one_thread, arithmetic, footprint_bytes)
+
+    def close(self) -> None:
+        if self._host is not None:
+            self._host.close()
+            self._host = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

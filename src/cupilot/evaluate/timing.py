@@ -1,0 +1,165 @@
+"""Times a right kernel at one target against its baselines, and judges the time against the roofline.
+
+A time that cannot be is looked at again before anybody is accused: with peaks measured anew, in another race.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from cupilot.device.assembly import Loop, facts, innermost_loops
+from cupilot.device.base import Array
+from cupilot.evaluate import advice
+from cupilot.evaluate.baseline import BaselineKind
+from cupilot.evaluate.bench import Bench
+from cupilot.evaluate.built import BuiltKernel
+from cupilot.evaluate.causes import Observed, advise
+from cupilot.evaluate.compare import compare
+from cupilot.evaluate.contestant import BaselineContestant, Contestant, KernelContestant
+from cupilot.evaluate.effort import Effort
+from cupilot.evaluate.floor import FloorVerdict, check_floor
+from cupilot.evaluate.fresh import as_tensor
+from cupilot.evaluate.library_route import ROUTE
+from cupilot.evaluate.quiet import WASHED_BYTES, memory_available_bytes
+from cupilot.evaluate.race import Checker, RaceResult, race
+from cupilot.evaluate.reference import build_reference
+from cupilot.evaluate.result import Interval
+from cupilot.evaluate.rounding import rounding_of
+from cupilot.kernel.plan import Launch, Plan
+from cupilot.problem.cases import ShapeCase
+from cupilot.roofline import Placement
+from cupilot.types import Failed, Stage, Undecided
+
+_KERNEL, _TWIN = "kernel", "eager again"
+_WEAK = 1.1  # a library route this much faster than eager is worth naming
+_DISPATCH_S = 100e-6  # below this the framework's own overhead counts
+_CHECK_SHARE = 0.5  # of the memory available, for the reference of a timed call
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A kernel at one target: what was measured, and where that stands on the roofline."""
+
+    built: BuiltKernel
+    case: ShapeCase
+    race: RaceResult
+    placement: Placement
+
+    @property
+    def time_s(self) -> float:
+        return self.race.times_s[_KERNEL]
+
+    @property
+    def speedup(self) -> Mapping[str, Interval]:
+        return self.race.ratios
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        found = [f"no {name} baseline: {reason}" for name, reason in self.race.unavailable.items()]
+        times_s = self.race.times_s
+        eager_s, library_s = times_s.get(BaselineKind.EAGER), times_s.get(BaselineKind.LIBRARY)
+        if eager_s and library_s and eager_s > _WEAK * library_s:
+            found.append(
+                f"eager is a weak baseline here: {ROUTE} takes 1/{eager_s / library_s:.1f} of its time"
+            )
+        if self.time_s < _DISPATCH_S:
+            found.append("a call is so short that much of eager's time is the framework's own overhead")
+        return tuple(found)
+
+    @cached_property
+    def loops(self) -> tuple[Loop, ...] | None:
+        with tempfile.TemporaryDirectory() as folder:
+            return innermost_loops(self.built.compiled.library, Path(folder))
+
+
+def time_at(bench: Bench, built: BuiltKernel, case: ShapeCase, effort: Effort) -> Timed | Failed | Undecided:
+    remeasured = rerun = False
+    found = _race(bench, built, case, effort)
+    while True:
+        if not isinstance(found, RaceResult):
+            return found
+        placement = bench.placement(case, found.footprint_bytes + WASHED_BYTES)
+        check = check_floor(found.slowest_s, placement, remeasured=remeasured, rerun=rerun)
+        match check.verdict:
+            case FloorVerdict.OK:
+                return Timed(built, case, found, placement)
+            case FloorVerdict.REMEASURE:
+                bench.measure_peaks_again()
+                remeasured = True
+            case FloorVerdict.QUARANTINED:
+                found = _race(bench, built, case, effort)
+                rerun = True
+            case FloorVerdict.REJECTED if bench.peaks.contention:
+                reason = f"{check.reason}; but the machine's own peaks are in doubt: {bench.peaks.contention}"
+                return Undecided(reason)
+            case FloorVerdict.REJECTED:
+                return Failed(Stage.FLOOR, check.reason)
+
+
+def _race(
+    bench: Bench, built: BuiltKernel, case: ShapeCase, effort: Effort
+) -> RaceResult | Failed | Undecided:
+    contestants: list[Contestant] = [KernelContestant(_KERNEL, built)]
+    contestants += [BaselineContestant(kind.value, kind, bench.host) for kind in effort.baselines]
+    if effort.null_pair:
+        contestants.append(BaselineContestant(_TWIN, BaselineKind.EAGER, bench.host))
+    checker = _checker(bench, case) if effort.checked else lambda *_: None
+    return race(contestants, case.signature, bench.fresh(case), checker, effort.race, bench.gate)
+
+
+def _checker(bench: Bench, case: ShapeCase) -> Checker:
+    """Holds one call against the reference, as long as that fits into memory."""
+    problem = bench.problem
+
+    def check(inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> str | None:
+        if problem.reference_bytes(case) > _CHECK_SHARE * memory_available_bytes():
+            return None
+        types = {spec.name: spec.dtype for spec in (*case.signature.tensors, *case.signature.outputs)}
+        tensors = {name: as_tensor(array, types[name]) for name, array in inputs.items()}
+        names = [spec.name for spec in case.signature.outputs]
+        reference = build_reference(problem.reference, tensors, names, rounding_of(problem.precision))
+        for expected in reference.outputs:
+            raw = outputs[expected.name].reshape(expected.value.shape)
+            worst = compare(raw, types[expected.name], expected)
+            if not worst.is_right:
+                where = ", ".join(map(str, worst.index))
+                return f"{expected.name}[{where}] is {worst.got:.6g}, expected {worst.expected:.6g}"
+        return None
+
+    return check
+
+
+def facts_of(timed: Timed) -> Mapping[str, float | str]:
+    """What the compiled code looks like, and what the race saw besides times."""
+    plan = _plan(timed)
+    found: dict[str, float | str] = dict(facts(timed.loops or ()))
+    found["launches"] = sum(isinstance(step, Launch) for step in plan.steps)
+    found["scratch_bytes"] = sum(spec.size_bytes for spec in plan.scratch)
+    found["timed_calls_checked"] = timed.race.checked
+    if timed.race.null is not None:
+        found["null_ratio"] = timed.race.null.ratio
+    return found
+
+
+def advice_for(bench: Bench, timed: Timed) -> tuple[Mapping[str, Any], ...]:
+    observed = Observed(
+        time_s=timed.time_s,
+        work=bench.work(timed.case),
+        placement=timed.placement,
+        peaks=bench.peaks.one_thread,
+        plan=_plan(timed),
+        signature=timed.case.signature,
+        loops=timed.loops,
+    )
+    return tuple(advice.to_json(each) for each in advise(observed))
+
+
+def _plan(timed: Timed) -> Plan:
+    plan = timed.built.plan(timed.case.signature)
+    assert isinstance(plan, Plan), "what has been timed has a plan"
+    return plan

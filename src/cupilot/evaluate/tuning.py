@@ -1,0 +1,88 @@
+"""Tunes a kernel at one target: compiles points side by side, then times each in a process of its own.
+
+Such times rank the points of one kernel; they are not compared with anything else. Outputs are not looked at:
+whoever promotes a point has it verified.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
+
+from cupilot.device.base import Ring
+from cupilot.evaluate.bench import Bench
+from cupilot.evaluate.built import BuiltKernel, build
+from cupilot.evaluate.clock import Fault, KernelSeat
+from cupilot.evaluate.contestant import KernelContestant
+from cupilot.evaluate.quiet import Sentinel, one_core
+from cupilot.evaluate.race import ring_for
+from cupilot.evaluate.tuner import Point, Tuned, tune
+from cupilot.kernel.file import KernelFile
+from cupilot.problem.cases import ShapeCase
+from cupilot.types import Failed, Stage, Undecided
+
+_ROUNDS = 5
+_BATCH_S = 0.002
+
+
+def tune_at(
+    bench: Bench,
+    kernel: KernelFile,
+    start: Point,
+    case: ShapeCase,
+    tries: int,
+    progress: Callable[[str], None],
+) -> Tuned | Failed | Undecided:
+    """Failed only when the point to start from is; other failing points are dropped and named."""
+    started = build(kernel, start, case.signature, bench.device)
+    if isinstance(started, Failed):
+        return started
+    with one_core() as core:
+        first = KernelContestant("kernel", started)
+        ring = ring_for(first, case.signature, 1, bench.fresh(case), _BATCH_S, core)
+    if not isinstance(ring, Ring):
+        return ring
+    done = 0
+
+    def costs(points: Sequence[Point]) -> list[float | Failed]:
+        nonlocal done
+        done += len(points)
+        progress(f"tuning at {case.name}: point {done} of at most {tries}")
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            built = list(pool.map(lambda p: build(kernel, p, case.signature, bench.device), points))
+        with one_core() as core, contextlib.closing(Sentinel(core)) as sentinel:
+            return [
+                each if isinstance(each, Failed) else _alone_s(bench, each, case, ring, core, sentinel)
+                for each in built
+            ]
+
+    return tune(kernel, start, costs, tries, Random(0))
+
+
+def _alone_s(
+    bench: Bench, built: BuiltKernel, case: ShapeCase, ring: Ring, core: int, sentinel: Sentinel
+) -> float | Failed:
+    """Seconds a call."""
+    session = built.open(case.signature, ring)
+    if isinstance(session, Failed):
+        return session
+    fresh = bench.fresh(case)
+    with session:
+        session.pin(core)
+        seat = KernelSeat(session, ring)
+        contents = fresh.blank()
+        fresh.refill(contents)
+        fault: Fault | None = seat.warm_up(contents, _BATCH_S)
+        sets = [fresh.blank() for _ in range(seat.calls)]
+        for _ in range(_ROUNDS):
+            for tensors in sets:
+                fresh.refill(tensors)
+            fault = fault or seat.turn(sets, sentinel.turn)
+        fault = fault or seat.check_guards()
+        if fault is not None:
+            return Failed(Stage.TIME, f"the kernel {fault.what}")
+        seat.settle()
+        return seat.time_s()

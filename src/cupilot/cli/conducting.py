@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, closing
+from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -10,6 +11,7 @@ from rich.text import Text
 
 from cupilot.budget import Budget
 from cupilot.cli.eval import page as verdict_page
+from cupilot.cli.report import write_report
 from cupilot.evaluate.result import Verdict
 from cupilot.evolve.conduct import Finished, conduct
 from cupilot.evolve.folder import RunFolder
@@ -29,7 +31,7 @@ def conduct_shown(folder: RunFolder, console: Console) -> int:
 
         with closing(Pool(default_path())) as pool:
             finished = conduct(folder, pool, watcher)
-    console.print(summary(finished))
+    console.print(summary(finished, write_report(folder.path)))
     return exit_code(finished)
 
 
@@ -40,7 +42,7 @@ def exit_code(finished: Finished) -> int:
     return UNPROVEN if proof is None or proof.verdict is Verdict.UNDECIDED else REFERENCE_WINS
 
 
-def summary(finished: Finished) -> RenderableType:
+def summary(finished: Finished, report: Path) -> RenderableType:
     outcome, folder = finished.outcome, finished.run.folder.path
     champion = finished.run.search.champion
     parts: list[RenderableType] = [_headline(finished)]
@@ -55,7 +57,7 @@ def summary(finished: Finished) -> RenderableType:
     if finished.kernel is not None:
         parts.append(Text(f"verify again   cupilot eval {finished.run.asked.problem} {finished.kernel}"))
         parts.append(Text(f"use it         cupilot export {folder}"))
-    parts.append(Text(f"report         cupilot report {folder}"))
+    parts.append(Text(f"report         {report}"))
     return Group(*parts)
 
 

@@ -96,6 +96,17 @@ def resume(
     raise typer.Exit(resume(run, budget))
 
 
+@app.command()
+def report(
+    run: RunArgument,
+    out: Annotated[Path | None, typer.Option(help="The file to write, if not in the run's folder.")] = None,
+) -> None:
+    """Write the report of a run: one self-contained HTML file."""
+    from cupilot.cli.report import run as write
+
+    raise typer.Exit(write(run, out))
+
+
 @app.command("eval")
 def eval_command(
     problem: ProblemArgument,

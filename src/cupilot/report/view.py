@@ -11,7 +11,7 @@ from cupilot.brief import Declined
 from cupilot.budget import Amounts
 from cupilot.evaluate.result import Evaluation, Verdict
 from cupilot.evolve.candidate import Candidate, Slot
-from cupilot.evolve.loop import PROMOTION_GAIN, Outcome, Search, Settings
+from cupilot.evolve.loop import Outcome, Search, Settings
 from cupilot.ledger import Credit, credit
 from cupilot.pool import Match
 from cupilot.roofline import Placement
@@ -54,6 +54,7 @@ class RunView:
     settings: Settings
     limits: Amounts
     outcome: Outcome
+    contender: Candidate | None  # the champion, or what would have been it had it beaten the reference
     credit: Mapping[str, Credit]
     titles: Mapping[str, str]  # of tactics
     run: Circumstances
@@ -63,11 +64,6 @@ class RunView:
         if self.outcome.champion is not None:
             return Ending.FASTER
         return Ending.REFERENCE_WINS if self.contender is not None else Ending.NOTHING_PASSED
-
-    @property
-    def contender(self) -> Candidate | None:
-        """The champion, or the kernel that would have been it had it beaten the reference."""
-        return self.outcome.champion or crowned(self.outcome)
 
     @property
     def verdict(self) -> Evaluation | None:
@@ -106,19 +102,11 @@ def view_of(search: Search, outcome: Outcome, run: Circumstances) -> RunView:
         settings=search.settings,
         limits=search.budget.limits,
         outcome=outcome,
+        contender=search.champion,
         credit=credit([*search.history, *search.trials()], search.cell),
         titles={tactic.id: tactic.title for tactic in brief.cookbook},
         run=run,
     )
-
-
-def crowned(outcome: Outcome) -> Candidate | None:
-    """The last champion inside the search: the first kernel that passed, then whoever won a race clearly."""
-    champion = next((c for c in outcome.records if c.passed), None)
-    for challenger, _, interval in outcome.races:
-        if interval.ratio >= PROMOTION_GAIN and interval.low > 1:
-            champion = next(c for c in outcome.records if c.slot == challenger)
-    return champion
 
 
 def words(strategy: Strategy) -> str:

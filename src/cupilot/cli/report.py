@@ -1,0 +1,50 @@
+"""`cupilot report RUN`: writes report.html from what the run's table holds, finished or not."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+
+from cupilot.errors import UsageError
+from cupilot.evolve.run import Replay, replay
+from cupilot.report.page import page
+from cupilot.report.view import Circumstances, view_of
+
+
+def run(given: Path, out: Path | None) -> int:
+    Console(highlight=False).print(f"report  {write_report(given, out)}", soft_wrap=True)
+    return 0
+
+
+def write_report(given: Path, out: Path | None = None) -> Path:
+    """The run's table is only read, so a run may be looked at while it goes on."""
+    replayed = replay(given)
+    path = out or replayed.run.folder.path / "report.html"
+    text = page(view_of(replayed.run.search, replayed.outcome, _circumstances(replayed)))
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {path}: {error.strerror}", hint="choose another place with --out"
+        ) from error
+    return path
+
+
+def _circumstances(replayed: Replay) -> Circumstances:
+    run = replayed.run
+    first, last = replayed.sessions[0], replayed.sessions[-1]
+    champion = run.folder.path / "champion" / f"{run.problem.name}.{run.search.brief.language}"
+    return Circumstances(
+        command=first.command,
+        verify_command=f"cupilot eval {run.asked.problem} {champion}",
+        policy=run.asked.policy,
+        machine=last.machine,
+        versions=last.versions,
+        placement=run.placement,
+        started=datetime.fromtimestamp(first.started_at, UTC),
+        elapsed_s=replayed.outcome.spent.time_s,
+        finished_s=replayed.finished_s,
+        seeds=run.heritage.matches,
+    )

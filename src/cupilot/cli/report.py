@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from cupilot.errors import UsageError
+from cupilot.evolve.answers import code_hash
 from cupilot.evolve.run import Replay, replay
 from cupilot.report.page import page
 from cupilot.report.view import Circumstances, view_of
@@ -35,10 +36,9 @@ def write_report(given: Path, out: Path | None = None) -> Path:
 def _circumstances(replayed: Replay) -> Circumstances:
     run = replayed.run
     first, last = replayed.sessions[0], replayed.sessions[-1]
-    champion = run.folder.path / "champion" / f"{run.problem.name}.{run.search.brief.language}"
     return Circumstances(
         command=first.command,
-        verify_command=f"cupilot eval {run.asked.problem} {champion}",
+        verify_command=_verify_command(replayed),
         policy=run.asked.policy,
         machine=last.machine,
         versions=last.versions,
@@ -48,3 +48,14 @@ def _circumstances(replayed: Replay) -> Circumstances:
         finished_s=replayed.finished_s,
         seeds=run.heritage.matches,
     )
+
+
+def _verify_command(replayed: Replay) -> str:
+    """Of the champion's file, or of the best kernel's where nothing was shipped."""
+    run, language = replayed.run, replayed.run.search.brief.language
+    kernel = run.folder.path / "champion" / f"{run.problem.name}.{language}"
+    if replayed.outcome.champion is None and run.search.champion is not None:
+        kernel = run.folder.path / "kernels" / f"{code_hash(run.search.champion.kernel)}.{language}"
+    where = "" if run.asked.device == "cpu" else f" --device {run.asked.device}"
+    size = "" if run.asked.size is None else f" --size {run.asked.size}"
+    return f"cupilot eval {run.asked.problem} {kernel}{where}{size}"

@@ -223,7 +223,7 @@ def _label(x: float, y: float, text: str, anchor: str = "start") -> Markup:
 
 def _level(y: float, name: str) -> Markup:
     line = el("line", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=y, y2=y, class_="level")
-    return Markup(line + _label(_WIDTH - _RIGHT - 4, y - 5, name, "end"))
+    return Markup(line + _label(_WIDTH - _RIGHT - 4, y + 14, name, "end"))
 
 
 def _segment(x: Log, y: Log, start: tuple[float, float], end: tuple[float, float], kind: str) -> Markup:

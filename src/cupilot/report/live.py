@@ -66,7 +66,7 @@ class LiveDisplay:
         self.champion = champion
         self.finished_s.setdefault(candidate.slot, self.clock() - self.started_s)
         if not self.console.is_terminal:
-            self.console.print(_line(candidate))
+            self.console.print(_line(candidate), soft_wrap=True)
 
     def stop_requested(self) -> bool:
         return self._stop

@@ -13,7 +13,7 @@ from cupilot.report.highlight import code, difference
 from cupilot.report.markup import Child, Markup, el
 from cupilot.report.view import Ending, RunView, words
 from cupilot.strategy.strategy import Strategy
-from cupilot.units import scaled, seconds
+from cupilot.units import seconds
 
 _BASELINE_WORDS = {"eager": "over eager", "compile": "over torch.compile", "library": "over the library"}
 
@@ -37,8 +37,10 @@ def _headline(view: RunView) -> Child:
     if view.ending is Ending.NOTHING_PASSED or verdict is None:
         return "No kernel passed every check: keep the reference."
     eager = verdict.speedup.get("eager")
+    reached = f" The best kernel reached {eager} in the search." if eager else ""
+    if view.ending is Ending.UNDECIDED and view.outcome.proof is not None:
+        return f"The final proof is undecided: {view.outcome.proof.reason}.{reached}"
     if view.ending is Ending.REFERENCE_WINS:
-        reached = f" The best kernel reached {eager}." if eager else ""
         return f"Nothing beat the reference beyond doubt: keep the reference.{reached}"
     assert eager is not None, "a champion beat the reference"
     return [el("strong", f"{eager.ratio:.2f}×"), " faster than PyTorch eager, proved from scratch"]
@@ -227,8 +229,7 @@ def _timing(verdict: Evaluation) -> Iterable[tuple[str, Child]]:
     if verdict.tuned:
         yield "tuned to", ", ".join(f"{k} = {v}" for k, v in verdict.tuned.items())
     for name, fact in verdict.facts.items():
-        shown = scaled(fact, "") if isinstance(fact, int | float) and abs(fact) >= 1e4 else str(fact)
-        yield name.replace("_", " "), shown.strip()
+        yield name.replace("_", " "), fact if isinstance(fact, str) else f"{fact:.4g}"
 
 
 def _circumstances(view: RunView) -> Iterable[tuple[str, Child]]:
@@ -238,9 +239,9 @@ def _circumstances(view: RunView) -> Iterable[tuple[str, Child]]:
     yield "started", run.started.strftime("%Y-%m-%d %H:%M")
     yield "command", el("code", run.command)
     yield "search", f"policy {run.policy}, author {view.author}, seed {view.settings.seed}"
-    caps = {"time": limits.time_s, "evaluations": limits.evaluations, "tokens": limits.tokens}
-    set_caps = [f"{value:g} {name}" for name, value in caps.items() if value != float("inf")]
-    yield "budget", ", ".join(set_caps) or "none"
+    caps = {"s": limits.time_s, "evaluations": limits.evaluations, "tokens": limits.tokens}
+    caps["usd"] = limits.money_usd
+    yield "budget", ", ".join(f"{v:g} {name}" for name, v in caps.items() if v != float("inf")) or "none"
     spent = view.outcome.spent
     used = f"{spent.evaluations:g} evaluations in {_duration(spent.time_s)}"
     if spent.tokens:

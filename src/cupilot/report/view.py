@@ -36,6 +36,7 @@ class Circumstances:
 
 class Ending(Enum):
     FASTER = "faster"
+    UNDECIDED = "undecided"  # the machine did not allow the final proof
     REFERENCE_WINS = "the reference wins"
     NOTHING_PASSED = "nothing passed"
 
@@ -63,6 +64,9 @@ class RunView:
     def ending(self) -> Ending:
         if self.outcome.champion is not None:
             return Ending.FASTER
+        proof = self.outcome.proof
+        if proof is not None and proof.verdict is Verdict.UNDECIDED:
+            return Ending.UNDECIDED
         return Ending.REFERENCE_WINS if self.contender is not None else Ending.NOTHING_PASSED
 
     @property

@@ -92,6 +92,10 @@ class Frame:
                 return type_name, where
         raise self.fail(f"{name} is not a register")
 
+    def is_register(self, name: str) -> bool:
+        """Inline assembly may name its own without a percent sign."""
+        return name.startswith("%") or any(name in scope.registers for scope in self.scopes)
+
     def type_of(self, name: str) -> str:
         return self.lookup(name)[0]
 
@@ -127,7 +131,7 @@ class Frame:
     def source(self, text: str, type_name: str) -> Source:
         """A register, special register, immediate or address, as an operand of this type."""
         wide = is_wide(type_name)
-        if text.startswith("%"):
+        if self.is_register(text):
             return self._register_or_special(text, wide)
         if text == "WARP_SZ":
             return Const(32, wide)

@@ -53,7 +53,7 @@ def _items(text: str) -> list[str]:
 
 def _pack(frame: Frame, target: str, items: list[str]) -> None:
     register, builder = frame.register(target), frame.builder
-    declared = [frame.type_of(item) if item.startswith("%") else "" for item in items]
+    declared = [frame.type_of(item) if frame.is_register(item) else "" for item in items]
     narrow = any(name.endswith("16") for name in declared) or len(items) == 4
     parts: list[Source] = [frame.source(item, "b16" if narrow else "b32") for item in items]
     if len(items) == 4 and register.wide:
@@ -69,7 +69,7 @@ def _pack(frame: Frame, target: str, items: list[str]) -> None:
 
 def _unpack(frame: Frame, items: list[str], text: str) -> None:
     wide = len(items) == 4 or any(
-        item.startswith("%") and frame.type_of(item).endswith("32") for item in items
+        frame.is_register(item) and frame.type_of(item).endswith("32") for item in items
     )
     source = frame.source(text, "b64" if wide else "b32")
     size = (64 if wide else 32) // len(items)
@@ -117,7 +117,7 @@ def is_space(frame: Frame, ins: Instruction) -> None:
 def address_fields(frame: Frame, text: str, space: str) -> tuple[str, dict[str, Operand]]:
     """The space an access goes to (symbols know theirs) and the fields of its address."""
     base, displacement = frame.memory(text)
-    if base.startswith("%"):
+    if frame.is_register(base):
         register = frame.register(base)
         if space not in ("shared", "local") and not register.wide:
             raise frame.fail("a 32-bit address")
@@ -142,6 +142,7 @@ def _order(mods: Modifiers, frame: Frame) -> int:
     if named is None:
         return 0
     frame.builder.waits |= named != "release"
+    frame.builder.synchronises |= named in ("acquire", "release")
     return _STRONG | _ACQUIRE * (named == "acquire") | _RELEASE * (named == "release")
 
 
@@ -199,7 +200,7 @@ def _settle(frame: Frame, target: Reg, declared: str, type_name: str, got: Reg) 
 def _parameter_load(frame: Frame, ins: Instruction, type_name: str) -> bool:
     """Parameters by name: the kernel's own are constants of the launch, a called function's are registers."""
     base, displacement = frame.memory(ins.operands[1])
-    if base.startswith("%"):
+    if frame.is_register(base):
         return False
     items = _items(ins.operands[0])
     step = _bytes(type_name)
@@ -271,6 +272,7 @@ def atomic(frame: Frame, ins: Instruction) -> None:
     returns = ins.opcode[0] == "atom"
     mods.skip("cta", "gpu", "sys", "cluster", "noftz", prefixes=_CACHING_PREFIXES)
     named = mods.one_of("relaxed", "acquire", "release", "acq_rel")
+    frame.builder.synchronises |= named not in (None, "relaxed")
     operation = mods.must(*_ATOMIC)
     space = _space(mods)
     mods.done()

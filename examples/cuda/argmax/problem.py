@@ -1,0 +1,16 @@
+"""The position of the largest element of every row."""
+
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.argmax(x, dim=-1)
+
+
+def get_inputs(rows: int = 64, columns: int = 700) -> list[torch.Tensor]:
+    return [torch.randn(rows, columns)]
+
+
+def get_init_inputs() -> list[object]:
+    return []

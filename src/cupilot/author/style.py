@@ -20,6 +20,11 @@ class Style:
     stream: bool = False
     tiles: bool = False
     multiply: bool = False  # by reciprocals
+    register_tile: bool = False
+    pack_right: bool = False
+    pack_left: bool = False
+    cache_tiles: bool = False
+    depth_blocks: bool = False
 
     @staticmethod
     def of(strategy: Strategy) -> Style:
@@ -38,4 +43,9 @@ TACTICS = {
     "non-temporal-stores": "stream",
     "column-tiles": "tiles",
     "avoid-division": "multiply",
+    "register-tile": "register_tile",
+    "pack-right": "pack_right",
+    "pack-left": "pack_left",
+    "cache-tiles": "cache_tiles",
+    "depth-blocks": "depth_blocks",
 }

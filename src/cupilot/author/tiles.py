@@ -1,0 +1,398 @@
+"""Blocked matrix products: tiles of the result in registers, factors in panels, blocks for the caches.
+
+A tile is ROWS x COLS vectors of the result. At the edges there is less of it: a `Part`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cupilot.author.axes import Group
+from cupilot.author.expressions import Text
+from cupilot.author.frame import TYPES, Call, Frame
+from cupilot.author.layout import Place
+from cupilot.author.maps import finish, store_all
+from cupilot.author.walks import LANES, Walk, Written
+from cupilot.types import DType
+
+COLS = "COLS = 3 | 4 | 2 | 5 | 1"  # vectors
+TILE = "TILE = 24 | 28 | 20 | 12 | 16 | 8"  # vectors
+STRIPS = "STRIPS = 32 | 8 | 128"
+PANELS = "PANELS = 16 | 64 | 4"
+DEPTH = "DEPTH = 384 | 256 | 512 | 192"
+_WIDE, _HIGH = "(COLS * LANES)", "(TILE // COLS)"  # of a tile, in the launch language
+_ROWS = "constexpr int ROWS = TILE / COLS, WIDTH = COLS * LANES;"
+
+
+@dataclass(frozen=True)
+class Factor:
+    node: int
+    tensor: str
+    order: Group
+
+
+@dataclass(frozen=True)
+class Product:
+    """rows x depth times depth x cols, once for each of the outer axes."""
+
+    total: int  # the node
+    left: Factor
+    right: Factor
+    outer: tuple[Group, ...]
+    rows: Group
+    cols: Group
+    depth: Group
+
+    @property
+    def names(self) -> dict[Group, str]:
+        """For the extents."""
+        outer = {g: f"batch{at}" if at else "batch" for at, g in enumerate(self.outer)}
+        return {self.rows: "m", self.cols: "n", self.depth: "k"} | outer
+
+
+def write_tiles(walk: Walk, product: Product) -> Written:
+    return _Tiles(walk, product).write()
+
+
+class _Tiles:
+    def __init__(self, walk: Walk, product: Product) -> None:
+        self.walk, self.frame, self.style, self.product = walk, walk.frame, walk.style, product
+        for tunable in (LANES, COLS, TILE):
+            walk.tune(tunable)
+        self.real = "f64" if self.frame.program.is_double else "f32"
+        names = self.frame.names
+        self.panels = names.free("panels") if self.style.pack_right else ""
+        self.strips = names.free("strips") if self.style.pack_left else ""
+        self.partial = ""
+        self.kernels: list[str] = [_ROWS]
+
+    def write(self) -> Written:
+        if self.panels:
+            self._pack_right()
+        if self.strips:
+            self._pack_left()
+        call = self._multiply()
+        return Written("\n\n".join(self.kernels), call, tuple(self.walk.tunables))
+
+    # -- packing -------------------------------------------------------------------------------------------
+
+    def _sub_frame(self) -> Frame:
+        """Another kernel over the same stage."""
+        frame = self.frame
+        made = Frame(frame.program, frame.stage, frame.style, frame.names, frame.needs, frame.pointers)
+        made.extents = frame.extents
+        return made
+
+    def _pack_right(self) -> None:
+        product, frame = self.product, self._sub_frame()
+        frame.needs |= {"vector", "load", "store", "part"}
+        right, (n, k) = product.right, (frame.extent(product.cols), frame.extent(product.depth))
+        frame.line("const long left = panel * WIDTH;")
+        places, index = self._entry(frame, right)
+        to = f"({_scaled(index, f'(({n} + WIDTH - 1) / WIDTH)')}panel) * {k} * WIDTH"
+        frame.line(f"real* to = {self.panels} + {to};")
+        frame.line(f"const Part part = {{1, {n} - left}};")
+        at = frame.offset(
+            right.order, [*places, Place(product.depth, "l"), Place(product.cols, "(left + v)")]
+        )
+        load = self._load(frame, right, f"{frame.pointer(right.tensor)} + {at}", "part.lanes_at(v)")
+        with frame.block(f"for (long l = 0; l < {k}; l++)"):
+            frame.line(f"for (int v = 0; v < WIDTH; v += LANES, to += LANES) store(to, {load});")
+        self._packed(frame, "pack_right", right, self.panels, "panel", n, _WIDE, k)
+
+    def _load(self, frame: Frame, factor: Factor, pointer: str, lanes: str) -> str:
+        stride = frame.stride(factor.order, self.product.cols)
+        if stride == "1":
+            return f"load({pointer}, {lanes})"
+        frame.needs.add("load_strided")
+        return f"load_strided({pointer}, {stride}, {lanes})"
+
+    def _pack_left(self) -> None:
+        product, frame = self.product, self._sub_frame()
+        left, (m, k) = product.left, (frame.extent(product.rows), frame.extent(product.depth))
+        places, index = self._entry(frame, left)
+        to = f"({_scaled(index, f'(({m} + ROWS - 1) / ROWS)')}strip) * {k} * ROWS"
+        frame.line(f"real* to = {self.strips} + {to};")
+        frame.line(f"const long there = {m} - strip * ROWS;")
+        at = frame.offset(
+            left.order, [*places, Place(product.rows, "(strip * ROWS + i)"), Place(product.depth, "l")]
+        )
+        value = f"i < there ? {frame.pointer(left.tensor)}[{at}] : 0"
+        rows, depth = "for (long i = 0; i < ROWS; i++)", f"for (long l = 0; l < {k}; l++)"
+        along = frame.stride(left.order, product.depth) == "1"
+        with frame.block(rows if along else depth):  # the inner loop reads in the order of memory
+            frame.line(f"{depth if along else rows} to[l * ROWS + i] = {value};")
+        self._packed(frame, "pack_left", left, self.strips, "strip", m, _HIGH, k)
+
+    def _packed(
+        self,
+        frame: Frame,
+        title: str,
+        factor: Factor,
+        scratch: str,
+        what: str,
+        extent: str,
+        each: str,
+        depth: str,
+    ) -> None:
+        """The head of a packing kernel, its scratch and its launch."""
+        name = frame.names.free(title)
+        entries = self._entries(factor)
+        coordinates = [what, *(["entry"] if entries else [])]
+        dtype = TYPES[frame.program.tensors[factor.tensor]]
+        parameters = [f"long {c}" for c in coordinates]
+        parameters += [f"const {dtype}* {frame.pointer(factor.tensor)}", f"real* {scratch}"]
+        parameters += [f"long {extent}" for extent in frame.used]
+        self.kernels.append(frame.text(f'extern "C" void {name}({", ".join(parameters)}) {{'))
+        count = f"cdiv({extent}, {each})"
+        shape = f"({' * '.join([*([entries] if entries else []), count])}, {depth}, {each})"
+        grid = ", ".join([count, *([entries] if entries else [])])
+        arguments = ", ".join([factor.tensor, scratch, *frame.used])
+        self.walk.before += [f"{scratch} = scratch({shape}, {self.real})", f"{name}[{grid}]({arguments})"]
+
+    def _outer_of(self, factor: Factor) -> list[Group]:
+        return [g for g in self.product.outer if g[-1] in factor.order]
+
+    def _entries(self, factor: Factor) -> str:
+        """How many matrices there are of this factor; nothing for one."""
+        return " * ".join(self.frame.extents[g] for g in self._outer_of(factor))
+
+    def _entry(self, frame: Frame, factor: Factor) -> tuple[list[Place], str]:
+        """The places of matrix number `entry`, and that number."""
+        mine = self._outer_of(factor)
+        if not mine:
+            return [], ""
+        return _placed(frame, mine), "entry"
+
+    # -- multiplying ---------------------------------------------------------------------------------------
+
+    def _multiply(self) -> Call:
+        product, frame, style = self.product, self.frame, self.style
+        frame.needs |= {"vector", "load", "store", "part"}
+        m, n, k = (frame.extent(g) for g in (product.rows, product.cols, product.depth))
+        frame.local |= {
+            "tile",
+            "strip",
+            "panel",
+            "entry",
+            "top",
+            "left",
+            "i",
+            "j",
+            "l",
+            "v",
+            "a",
+            "b",
+            "sums",
+            "found",
+        }
+        frame.local |= {"part", "from", "to", "settle", "kept"}
+        outer = _placed(frame, product.outer)
+        self._settle(outer)
+        self._tile(outer, m, n, k)
+        self._blocks(m, n, k)
+        if frame.needs & {"stream"}:
+            finish(self.walk)
+        coordinates = ["strip", "panel", *(["entry"] if product.outer else [])]
+        head, arguments = self._signature(coordinates)
+        self.kernels.append(frame.text(head))
+        high, wide = _HIGH, _WIDE
+        if style.cache_tiles:
+            high, wide = f"({self.walk.tune(STRIPS)} * {_HIGH})", f"({self.walk.tune(PANELS)} * {_WIDE})"
+        grid = [f"cdiv({m}, {high})", f"cdiv({n}, {wide})"]
+        if product.outer:
+            grid.append(" * ".join(frame.extents[g] for g in product.outer))
+        return Call(self.walk.name, tuple(grid), arguments, tuple(self.walk.before))
+
+    def _settle(self, outer: list[Place]) -> None:
+        """What becomes of finished sums: the rest of the chain, and the stores."""
+        frame, product = self.frame, self.product
+        frame.line(
+            "const auto settle = [&](long i, long j, vec sum, auto... rest) __attribute__((always_inline)) {"
+        )
+        with frame.deeper():
+            places, lane = [*outer, Place(product.rows, "i")], Place(product.cols, "j")
+            store_all(self.walk, self.walk.stage.stores, {product.total: Text("sum")}, places, lane)
+        frame.line("};")
+        if self.style.depth_blocks:
+            self._keep(outer)
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether the sums themselves are all that is stored."""
+        stores = self.walk.stage.stores
+        wanted = DType.F64 if self.frame.program.is_double else DType.F32
+        return len(stores) == 1 and stores[0].node == self.product.total and stores[0].dtype is wanted
+
+    def _keep(self, outer: list[Place]) -> None:
+        """Where unfinished sums wait: in the result if it can hold them."""
+        frame, product, stores = self.frame, self.product, self.walk.stage.stores
+        wanted = DType.F64 if frame.program.is_double else DType.F32
+        fitting = next((s for s in stores if s.dtype is wanted), None)
+        if fitting is not None:
+            at = frame.offset(fitting.order, [*outer, Place(product.rows, "i"), Place(product.cols, "j")])
+            pointer = frame.pointer(fitting.name)
+        else:
+            self.partial = pointer = frame.names.free("partial")
+            m, n = frame.extent(product.rows), frame.extent(product.cols)
+            at = f"({_scaled('entry' if product.outer else '', m)}i) * {n} + j"
+            count = " * ".join([*(frame.extents[g] for g in product.outer), m])
+            self.walk.before.append(f"{pointer} = scratch(({count}, {n}), {self.real})")
+        frame.line(f"const auto kept = [&](long i, long j) {{ return {pointer} + {at}; }};")
+
+    def _tile(self, outer: list[Place], m: str, n: str, k: str) -> None:
+        frame = self.frame
+        blocks = self.style.depth_blocks
+        head = "long top, long left, " + ("long from, long to, " if blocks else "")
+        frame.line(f"const auto tile = [&]({head}auto... part) __attribute__((always_inline)) {{")
+        with frame.deeper():
+            left = self._left_pointer(outer, m, k)
+            right = self._right_pointer(outer, n, k)
+            frame.line("vec sums[ROWS][COLS] = {};")
+            if blocks:
+                with frame.block("if (from > 0)"):
+                    self._each_sum(
+                        "sums[i][v] = load(kept(top + i, left + v * LANES), part.lanes_at(v * LANES)...);"
+                    )
+            span = "l = from; l < to" if blocks else f"l = 0; l < {k}"
+            with frame.block(f"for (long {span}; l++)"):
+                frame.line("vec b[COLS];")
+                frame.line("#pragma GCC unroll 8")
+                frame.line(f"for (int v = 0; v < COLS; v++) b[v] = {right};")
+                frame.line("#pragma GCC unroll 32")
+                with frame.block("for (int i = 0; i < ROWS; i++)"):
+                    frame.line(f"const real a = {left};")
+                    frame.line("#pragma GCC unroll 8")
+                    frame.line("for (int v = 0; v < COLS; v++) sums[i][v] += a * b[v];")
+            if blocks:
+                with frame.block(f"if (to < {k})"):
+                    self._each_sum(
+                        "if ((part.has(i, v * LANES) && ...)) "
+                        "store(kept(top + i, left + v * LANES), sums[i][v], part.lanes_at(v * LANES)...);"
+                    )
+                    frame.line("return;")
+            self._finished()
+        frame.line("};")
+
+    def _each_sum(self, line: str) -> None:
+        self.frame.line("#pragma GCC unroll 32")
+        self.frame.line("for (int i = 0; i < ROWS; i++)")
+        self.frame.line("#pragma GCC unroll 8")
+        self.frame.line(f"    for (int v = 0; v < COLS; v++) {line}")
+
+    def _finished(self) -> None:
+        """Sums leave the registers one by one; a longer chain runs over them in memory, as one loop."""
+        inside = "if ((part.has(i, v * LANES) && ...)) "
+        place = "top + i, left + v * LANES"
+        if self._is_plain:
+            self._each_sum(f"{inside}settle({place}, sums[i][v], part.lanes_at(v * LANES)...);")
+            return
+        self.frame.line("alignas(64) real found[ROWS][WIDTH];")
+        self._each_sum("store(&found[i][v * LANES], sums[i][v]);")
+        self.frame.line("for (int i = 0; i < ROWS; i++)")
+        self.frame.line("#pragma GCC unroll 1")
+        at = "load(&found[i][v * LANES])"
+        self.frame.line(
+            f"    for (int v = 0; v < COLS; v++) {inside}settle({place}, {at}, part.lanes_at(v * LANES)...);"
+        )
+
+    def _left_pointer(self, outer: list[Place], m: str, k: str) -> str:
+        """A line that says where the tile's rows begin; element (i, l) of them."""
+        frame, product, left = self.frame, self.product, self.product.left
+        if self.strips:
+            index = _horner(frame, self._outer_of(left), outer)
+            base = f"({_scaled(index, f'(({m} + ROWS - 1) / ROWS)')}top / ROWS) * {k} * ROWS"
+            frame.line(f"const real* const strip_at = {self.strips} + {base};")
+            return "strip_at[l * ROWS + i]"
+        base = frame.offset(left.order, [*outer, Place(product.rows, "top")])
+        frame.line(f"const auto* const rows_at = {frame.pointer(left.tensor)} + {base};")
+        row, step = frame.stride(left.order, product.rows), frame.stride(left.order, product.depth)
+        return f"rows_at[{_times('row_of(i, part...)', row)} + {_times('l', step)}]"
+
+    def _right_pointer(self, outer: list[Place], n: str, k: str) -> str:
+        """A line that says where the tile's columns begin; vector (l, v) of them."""
+        frame, product, right = self.frame, self.product, self.product.right
+        if self.panels:
+            index = _horner(frame, self._outer_of(right), outer)
+            base = f"({_scaled(index, f'(({n} + WIDTH - 1) / WIDTH)')}left / WIDTH) * {k} * WIDTH"
+            frame.line(f"const real* const panel_at = {self.panels} + {base};")
+            return "load(panel_at + (l * COLS + v) * LANES)"
+        base = frame.offset(right.order, [*outer, Place(product.cols, "left")])
+        frame.line(f"const auto* const cols_at = {frame.pointer(right.tensor)} + {base};")
+        step, stride = frame.stride(right.order, product.depth), frame.stride(right.order, product.cols)
+        pointer = f"cols_at + {_times('l', step)} + {_times('v * LANES', stride)}"
+        if stride == "1":
+            return f"load({pointer}, part.lanes_at(v * LANES)...)"
+        frame.needs.add("load_strided")
+        return f"load_strided({pointer}, {stride}, part.lanes_at(v * LANES)...)"
+
+    def _blocks(self, m: str, n: str, k: str) -> None:
+        """The tiles of a block: one, or many that share panels in the caches."""
+        frame, span = self.frame, ""
+        whole = f"top + ROWS <= {m} && left + WIDTH <= {n}"
+        part = f"Part{{{m} - top < ROWS ? {m} - top : ROWS, {n} - left < WIDTH ? {n} - left : WIDTH}}"
+        if not self.style.cache_tiles:
+            frame.line("const long top = strip * ROWS, left = panel * WIDTH;")
+            frame.line(f"if ({whole}) tile(top, left);")
+            frame.line(f"else tile(top, left, {part});")
+            return
+        frame.line("const long first = strip * STRIPS * ROWS, begin = panel * PANELS * WIDTH;")
+        frame.line(f"const long bottom = first + STRIPS * ROWS < {m} ? first + STRIPS * ROWS : {m};")
+        frame.line(f"const long end = begin + PANELS * WIDTH < {n} ? begin + PANELS * WIDTH : {n};")
+        if self.style.depth_blocks:
+            self.walk.tune(DEPTH)
+            frame.line(f"for (long from = 0; from < {k}; from += DEPTH)")
+            span = f", from, from + DEPTH < {k} ? from + DEPTH : {k}"
+        frame.line("for (long left = begin; left < end; left += WIDTH)")
+        with frame.block("for (long top = first; top < bottom; top += ROWS)"):
+            frame.line(f"if ({whole}) tile(top, left{span});")
+            frame.line(f"else tile(top, left{span}, {part});")
+
+    def _signature(self, coordinates: list[str]) -> tuple[str, tuple[str, ...]]:
+        """Tensors are read as they are unless they are packed."""
+        frame, product = self.frame, self.product
+        packed = ({product.left.node} if self.strips else set()) | (
+            {product.right.node} if self.panels else set()
+        )
+        loaded = dict.fromkeys(frame.node(i).name for i in frame.loads if i not in packed)
+        parameters = [f"long {c}" for c in coordinates]
+        parameters += [f"const {TYPES[frame.program.tensors[t]]}* {frame.pointer(t)}" for t in loaded]
+        parameters += [f"const real* {name}" for name in (self.strips, self.panels) if name]
+        parameters += [f"{TYPES[s.dtype]}* {frame.pointer(s.name)}" for s in frame.stage.stores]
+        parameters += [f"real* {self.partial}"] if self.partial else []
+        parameters += [f"long {extent}" for extent in frame.used]
+        scratch = [name for name in (self.strips, self.panels) if name]
+        stored = [s.name for s in frame.stage.stores]
+        arguments = (*loaded, *scratch, *stored, *([self.partial] if self.partial else []), *frame.used)
+        return f'extern "C" void {self.walk.name}({", ".join(parameters)}) {{', arguments
+
+
+def _placed(frame: Frame, groups: list[Group] | tuple[Group, ...]) -> list[Place]:
+    """The places that `entry` stands for."""
+    if len(groups) == 1:
+        return [Place(groups[0], "entry")]
+    places = []
+    for at, group in enumerate(groups):
+        inner = " * ".join(frame.extent(g) for g in groups[at + 1 :])
+        name = frame.local_name(f"entry{at}")
+        text = f"entry / ({inner})" if inner else "entry"
+        frame.line(f"const long {name} = {text}{f' % {frame.extent(group)}' if at else ''};")
+        places.append(Place(group, name))
+    return places
+
+
+def _horner(frame: Frame, groups: list[Group], places: list[Place]) -> str:
+    """The running index over these groups."""
+    text = ""
+    for group in groups:
+        here = next(p.variable for p in places if p.group == group)
+        text = f"({text} * {frame.extent(group)} + {here})" if text else here
+    return text
+
+
+def _scaled(index: str, each: str) -> str:
+    return f"{index} * {each} + " if index else ""
+
+
+def _times(variable: str, factor: str) -> str:
+    return variable if factor == "1" else f"{variable} * {factor}"

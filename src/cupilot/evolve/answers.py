@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import count
 from typing import Any, Protocol
 
 from cupilot.budget import Amounts
@@ -64,14 +65,19 @@ class Answers:
     def _evaluation(
         self, kind: str, request: Mapping[str, Any], compute: Callable[[Bench], Evaluation]
     ) -> tuple[Evaluation, Amounts]:
-        spent = Amounts()
-        for attempt in range(ATTEMPTS):
+        """What is undecided is asked again, here a few times and once more by every later session."""
+        spent, fresh = Amounts(), 0
+        evaluation: Evaluation | None = None
+        for attempt in count():
             asked = {**request, "attempt": attempt} if attempt else request
+            is_new = self._store.get(kind, asked) is None
+            if is_new and evaluation is not None and (self._bench is None or fresh == ATTEMPTS):
+                break
             found, cost = self._ask(kind, asked, lambda bench: to_json(compute(bench)))
-            spent += cost
-            evaluation = from_json(found)
+            fresh, spent, evaluation = fresh + is_new, spent + cost, from_json(found)
             if evaluation.verdict is not Verdict.UNDECIDED:
                 break
+        assert evaluation is not None
         if kind == "evaluate" and spent != Amounts():
             spent = replace(spent, evaluations=1)
         return evaluation, spent

@@ -21,6 +21,7 @@ from cupilot.evolve.policies import Policy, Proposal, View, as_parent
 from cupilot.kernel.file import KernelFile
 from cupilot.ledger import Cell, Trial, credit
 from cupilot.strategy.align import align
+from cupilot.strategy.evidence import without_comments
 from cupilot.strategy.strategy import Strategy
 from cupilot.types import Stage
 
@@ -136,7 +137,8 @@ class Search:
         first = self._develop(Slot(0, 0), "first", Strategy(), kernel, None)
         self._record(first)
         if not first.passed:
-            return f"the first kernel failed at {first.evaluation.stage}: {first.evaluation.reason}"
+            verdict = first.evaluation.verdict
+            return f"the first kernel {verdict} at {first.evaluation.stage}: {first.evaluation.reason}"
         return None
 
     def _generations(self) -> str:
@@ -215,10 +217,10 @@ class Search:
             kernel, repairs = mended, repairs + 1
         aligned = strategy
         if evaluation.passed:
-            aligned = align(strategy, self.brief.cookbook, evaluation.facts, self.brief.language)
-        return Candidate(
-            slot, origin, strategy, aligned, kernel, evaluation, base.slot if base else None, repairs
-        )
+            facts = {**evaluation.facts, "code": without_comments(kernel.source)}
+            aligned = align(strategy, self.brief.cookbook, facts, self.brief.language)
+        compared = base.slot if base else None
+        return Candidate(slot, origin, strategy, aligned, kernel, evaluation, compared, repairs=repairs)
 
     def _repairable(self, evaluation: Evaluation) -> bool:
         failed = evaluation.verdict is Verdict.FAILED and evaluation.stage in REPAIRABLE

@@ -15,6 +15,7 @@ from cupilot.kernel.file import KernelFile
 from cupilot.ledger import Credit
 from cupilot.problem.problem import Problem
 from cupilot.roofline import Placement
+from cupilot.strategy.evidence import Fact
 from cupilot.strategy.strategy import Strategy
 from cupilot.strategy.tactics import Cookbook
 
@@ -96,3 +97,14 @@ class Author(Protocol):
         self, brief: Brief, strategy: Strategy, kernel: KernelFile, complaint: Complaint
     ) -> KernelFile | Declined:
         """The kernel mended after a failed compilation, check or launch."""
+
+    def refine(self, brief: Brief, current: Parent) -> KernelFile | Declined:
+        """The same strategy written better, after a look at what was measured."""
+
+    def merge(self, brief: Brief, parents: tuple[Parent, Parent], rng: Random) -> KernelFile | Declined:
+        """One kernel out of two, without a strategy: the usual design, to compare with."""
+
+    def align(
+        self, brief: Brief, strategy: Strategy, kernel: KernelFile, facts: Mapping[str, Fact]
+    ) -> Strategy:
+        """The strategy rewritten to what the finished kernel does."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 
@@ -17,6 +18,8 @@ from cupilot.ledger import Cell
 from cupilot.problem.problem import Problem
 from cupilot.roofline import Zone
 from cupilot.strategy.algebra import crossover, random_strategy
+from cupilot.strategy.align import align
+from cupilot.strategy.evidence import Fact
 from cupilot.strategy.strategy import Strategy
 from cupilot.strategy.tactics import Cookbook, Parameter, Resource, Tactic
 from cupilot.types import Stage
@@ -84,6 +87,17 @@ class ScriptedAuthor:
     ) -> KernelFile | Declined:
         return kernel_for(strategy)
 
+    def refine(self, brief: Brief, current: Parent) -> KernelFile | Declined:
+        return Declined("never")
+
+    def merge(self, brief: Brief, parents: tuple[Parent, Parent], rng: Random) -> KernelFile | Declined:
+        return kernel_for(crossover(parents[0].strategy, parents[1].strategy, brief.cookbook, rng))
+
+    def align(
+        self, brief: Brief, strategy: Strategy, kernel: KernelFile, facts: Mapping[str, Fact]
+    ) -> Strategy:
+        return align(strategy, brief.cookbook, facts, brief.language)
+
 
 @dataclass
 class LawfulEvaluator:
@@ -124,6 +138,8 @@ class Onlooker:
 
     def recorded(self, candidate: Candidate, champion: Candidate | None) -> None:
         self.recorded_slots.append(candidate.slot)
+
+    def notice(self, what: str) -> None: ...
 
     def stop_requested(self) -> bool:
         return self.stop_after is not None and len(self.recorded_slots) >= self.stop_after

@@ -44,9 +44,12 @@ _FAMILIES: Mapping[str, frozenset[str]] = {
 class ModelAuthor:
     """See `brief.Author`. `tally` counts answers by role and by what became of them."""
 
-    def __init__(self, name: str, asking: Asking, *, most_tokens: int = roles.CODE_TOKENS) -> None:
+    def __init__(
+        self, name: str, asking: Asking, language: str, *, most_tokens: int = roles.CODE_TOKENS
+    ) -> None:
         self.name = name
         self._asking = asking
+        self._language = language
         self._most_tokens = most_tokens
         self.tally: Counter[tuple[str, str]] = Counter()
 
@@ -56,7 +59,7 @@ class ModelAuthor:
         return next((name for name, ops in _FAMILIES.items() if ops & operators), "pointwise")
 
     def cookbook(self, problem: Problem) -> Cookbook:
-        return load_cookbook()
+        return load_cookbook().written_in(self._language)
 
     def generate(self, brief: Brief) -> KernelFile | Declined:
         return self._kernel(brief, roles.generate(brief))

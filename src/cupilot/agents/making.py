@@ -19,6 +19,7 @@ from cupilot.store import Store
 
 def model_author(
     models: str,
+    language: str,
     store: Store,
     budget: Budget,
     *,
@@ -35,7 +36,7 @@ def model_author(
         if offline
         else {role: Caller(open_endpoint(spec, opening), notice=notice) for role, spec in specs.items()}
     )
-    return ModelAuthor(models, Asking(store, budget, callers), most_tokens=most_tokens)
+    return ModelAuthor(models, Asking(store, budget, callers), language, most_tokens=most_tokens)
 
 
 def parse_models(text: str) -> dict[str, str]:

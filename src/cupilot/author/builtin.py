@@ -5,6 +5,7 @@ Tactics choose the skeleton; the tuner chooses the numbers.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 
 from cupilot.author.families import FAMILIES
@@ -13,6 +14,8 @@ from cupilot.brief import Brief, Complaint, Declined, Parent
 from cupilot.kernel.file import KernelFile
 from cupilot.problem.problem import Problem
 from cupilot.strategy.algebra import best_of_both, crossover, mutate, settle
+from cupilot.strategy.align import align
+from cupilot.strategy.evidence import Fact
 from cupilot.strategy.guidance import weights
 from cupilot.strategy.strategy import Strategy, TacticUse
 from cupilot.strategy.tactics import Cookbook, load_cookbook
@@ -72,6 +75,17 @@ class BuiltinAuthor:
         self, brief: Brief, strategy: Strategy, kernel: KernelFile, complaint: Complaint
     ) -> KernelFile | Declined:
         return Declined("the built-in author writes each strategy in one way only")
+
+    def refine(self, brief: Brief, current: Parent) -> KernelFile | Declined:
+        return Declined("the built-in author writes each strategy in one way only")
+
+    def merge(self, brief: Brief, parents: tuple[Parent, Parent], rng: Random) -> KernelFile | Declined:
+        return Declined("the built-in author crosses strategies, not code: use --policy sce")
+
+    def align(
+        self, brief: Brief, strategy: Strategy, kernel: KernelFile, facts: Mapping[str, Fact]
+    ) -> Strategy:
+        return align(strategy, brief.cookbook, facts, brief.language)
 
     def _write(self, problem: Problem, strategy: Strategy) -> KernelFile | Declined:
         found = self._recognise(problem)

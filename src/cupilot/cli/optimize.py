@@ -11,7 +11,7 @@ from cupilot.budget import parse_budget
 from cupilot.errors import UsageError
 from cupilot.evolve.folder import RUNS, Asked, RunFolder, find, fresh_path
 
-_POLICIES = ("sce", "best-of-n", "random")
+_POLICIES = ("sce", "code-crossover", "best-of-n", "random")
 
 
 def run(asked: Asked, name: str | None) -> int:

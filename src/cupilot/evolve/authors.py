@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from cupilot.agents.making import model_author
 from cupilot.author.builtin import BuiltinAuthor
 from cupilot.brief import Author
 from cupilot.budget import Budget
-from cupilot.errors import UsageError
+from cupilot.device.registry import open_device
 from cupilot.evolve.folder import Asked
 from cupilot.store import Store
 
 
-def make_author(asked: Asked, store: Store, budget: Budget, *, offline: bool) -> Author:
+def make_author(
+    asked: Asked,
+    store: Store,
+    budget: Budget,
+    *,
+    offline: bool,
+    notice: Callable[[str], None] = lambda _: None,
+) -> Author:
     """`offline`: whoever looks at a run must not call a model; what it said is in the store."""
-    if asked.model is not None:
-        raise UsageError(
-            f"no author for the model {asked.model!r}", hint="leave --model out to use the built-in author"
-        )
-    return BuiltinAuthor()
+    if asked.model is None:
+        return BuiltinAuthor()
+    language = open_device(asked.device).language
+    return model_author(asked.model, language, store, budget, offline=offline, notice=notice)

@@ -30,13 +30,14 @@ class Slot:
 @dataclass(frozen=True)
 class Candidate:
     slot: Slot
-    origin: str  # "first", "pool", "plan", "cross", "mutation", "random"
+    origin: str  # "first", "pool", "plan", "cross", "merge", "mutation", "random"
     intended: Strategy  # what the author was asked for
     strategy: Strategy  # what the kernel does, after alignment
     kernel: KernelFile
     evaluation: Evaluation
     base: Slot | None = None  # the candidate it is compared with in the ledger
     repairs: int = 0
+    parents: tuple[Slot, ...] = ()  # of a crossover, of strategies or of code
 
     @property
     def passed(self) -> bool:

@@ -13,14 +13,13 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Protocol
 
-from cupilot.brief import Author, Brief, Complaint, Declined, Refuted
+from cupilot.brief import Author, Brief, Complaint, Declined, Parent, Refuted
 from cupilot.budget import Amounts, Budget
 from cupilot.evaluate.result import Evaluation, Interval, Verdict
-from cupilot.evolve.candidate import Candidate, Slot, fitter, ranked, trial
+from cupilot.evolve.candidate import BASELINE, Candidate, Slot, fitter, ranked, trial
 from cupilot.evolve.policies import Policy, Proposal, View, as_parent
 from cupilot.kernel.file import KernelFile
 from cupilot.ledger import Cell, Trial, credit
-from cupilot.strategy.align import align
 from cupilot.strategy.evidence import without_comments
 from cupilot.strategy.strategy import Strategy
 from cupilot.types import Stage
@@ -50,6 +49,9 @@ class Watcher(Protocol):
 
     def recorded(self, candidate: Candidate, champion: Candidate | None) -> None: ...
 
+    def notice(self, what: str) -> None:
+        """Something that takes long for a reason worth telling."""
+
     def stop_requested(self) -> bool: ...
 
 
@@ -63,6 +65,7 @@ class Settings:
     population: int = 8
     patience: int = 3  # generations without a gain
     repairs: int = 2
+    refinements: int = 1  # of a kernel that passed, by its own profile
 
 
 @dataclass(frozen=True)
@@ -170,25 +173,39 @@ class Search:
 
     def _slot(self, slot: Slot) -> bool:
         """Propose, develop and record one candidate; False when no untried strategy can be found."""
-        proposal = self._propose(slot)
+        self.watcher.trying(slot, "a proposal")
+        rng = random_for(self.settings.seed, slot)
+        proposal = self._propose(slot, rng)
         if proposal is None:
             return False
-        kernel = self.author.write(self._brief_now(), proposal.strategy, as_parent(proposal.base))
+        if isinstance(proposal, Declined):
+            kernel: KernelFile | Declined = proposal
+            proposal = Proposal(Strategy(), "declined", self.records[0])
+        elif proposal.origin == "merge":
+            a, b = map(as_parent, proposal.parents)
+            kernel = self.author.merge(self._brief_now(), (a, b), rng)
+        else:
+            kernel = self.author.write(self._brief_now(), proposal.strategy, as_parent(proposal.base))
         candidate = self._develop(slot, proposal.origin, proposal.strategy, kernel, proposal.base)
-        self._record(candidate)
+        self._record(replace(candidate, parents=tuple(c.slot for c in proposal.parents)))
         return True
 
-    def _propose(self, slot: Slot) -> Proposal | None:
-        tried = {c.intended.hash for c in self.records} | {c.strategy.hash for c in self.records}
-        rng = random_for(self.settings.seed, slot)
+    def _propose(self, slot: Slot, rng: Random) -> Proposal | Declined | None:
+        """Something untried; None where that cannot be found."""
         view = View(self._brief_now(), self.author, self.records, slot.generation, slot.index - 1)
         for attempt in range(40):
             # A policy that repeats itself is asked again as if the initial population were over.
             asked = view if attempt < 10 else replace(view, generation=max(1, view.generation))
             proposal = self.policy(asked, rng)
-            if isinstance(proposal, Proposal) and proposal.strategy.hash not in tried:
+            if isinstance(proposal, Declined) or self._is_new(proposal):
                 return proposal
         return None
+
+    def _is_new(self, proposal: Proposal) -> bool:
+        if proposal.origin == "merge":
+            pair = {c.slot for c in proposal.parents}
+            return not any(c.origin == "merge" and set(c.parents) == pair for c in self.records)
+        return all(proposal.strategy.hash not in (c.intended.hash, c.strategy.hash) for c in self.records)
 
     def _develop(
         self,
@@ -217,10 +234,32 @@ class Search:
             kernel, repairs = mended, repairs + 1
         aligned = strategy
         if evaluation.passed:
+            if base is not None:
+                kernel, evaluation = self._refine(slot, strategy, kernel, evaluation)
             facts = {**evaluation.facts, "code": without_comments(kernel.source)}
-            aligned = align(strategy, self.brief.cookbook, facts, self.brief.language)
+            aligned = self.author.align(self._brief_now(), strategy, kernel, facts)
         compared = base.slot if base else None
         return Candidate(slot, origin, strategy, aligned, kernel, evaluation, compared, repairs=repairs)
+
+    def _refine(
+        self, slot: Slot, strategy: Strategy, kernel: KernelFile, evaluation: Evaluation
+    ) -> tuple[KernelFile, Evaluation]:
+        """The kernel as the author betters it by its profile, as long as that makes it faster."""
+        for _ in range(self.settings.refinements):
+            if BASELINE not in evaluation.speedup or self.budget.exhausted() is not None:
+                break
+            ratio = evaluation.speedup[BASELINE].ratio
+            current = Parent(strategy, kernel, ratio, evaluation.time_s, evaluation.advice)
+            better = self.author.refine(self._brief_now(), current)
+            if isinstance(better, Declined) or better == kernel:
+                break
+            self.watcher.trying(slot, f"refined: {strategy_words(strategy)}")
+            refined, cost = self.evaluator.evaluate(better)
+            self.budget.spend(cost)
+            if BASELINE not in refined.speedup or refined.speedup[BASELINE].ratio <= ratio:
+                break
+            kernel, evaluation = better, refined
+        return kernel, evaluation
 
     def _repairable(self, evaluation: Evaluation) -> bool:
         failed = evaluation.verdict is Verdict.FAILED and evaluation.stage in REPAIRABLE
@@ -252,12 +291,16 @@ class Search:
 
     def _brief_now(self) -> Brief:
         trials = [*self.history, *self.trials()]
-        refuted = tuple(Refuted(c.intended, c.evaluation.reason) for c in self.records if not c.passed)
+        refuted = tuple(Refuted(c.intended, c.evaluation.reason) for c in self.records if _refutes(c))
         return replace(self.brief, credit=credit(trials, self.cell), refuted=refuted[-8:])
 
     def trials(self) -> list[Trial]:
         by_slot = {c.slot: c for c in self.records}
         return [trial(c, by_slot[c.base], self.cell) for c in self.records if c.base is not None]
+
+
+def _refutes(candidate: Candidate) -> bool:
+    return not candidate.passed and candidate.complexity > 0
 
 
 def beats_the_reference(proof: Evaluation) -> bool:

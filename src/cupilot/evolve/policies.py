@@ -8,7 +8,7 @@ from random import Random
 
 from cupilot.brief import Author, Brief, Declined, Parent
 from cupilot.evolve.candidate import Candidate, elites, fitter
-from cupilot.strategy.algebra import mutate, random_strategy
+from cupilot.strategy.algebra import mutate, random_strategy, settle
 from cupilot.strategy.guidance import weights
 from cupilot.strategy.strategy import Strategy
 
@@ -33,6 +33,7 @@ class Proposal:
     strategy: Strategy
     origin: str
     base: Candidate
+    parents: tuple[Candidate, ...] = ()
 
 
 Policy = Callable[[View, Random], Proposal | Declined]
@@ -53,10 +54,27 @@ def sce(view: View, rng: Random) -> Proposal | Declined:
         base = fitter(a, b)
         child = view.author.cross(view.brief, (as_parent(a), as_parent(b)), rng)
         if isinstance(child, Declined) or child.hash not in (a.strategy.hash, b.strategy.hash):
-            return _proposal(child, "cross", base)
+            return child if isinstance(child, Declined) else Proposal(child, "cross", base, (a, b))
     brief = view.brief
     favour = weights(brief.cookbook, brief.placement, brief.credit)
     return Proposal(mutate(a.strategy, brief.cookbook, rng, favour), "mutation", a)
+
+
+def code_crossover(view: View, rng: Random) -> Proposal | Declined:
+    """The usual design: the author gets two kernels and writes one, without a strategy in between.
+
+    What both parents claim is the child's claim, until alignment has looked.
+    """
+    pool = elites(view.records, ELITES) if view.generation else []
+    if len(pool) < 2:
+        return sce(replace(view, generation=0), rng)
+    a, b = _tournament(pool, rng), _tournament(pool, rng)
+    if a.slot == b.slot:
+        b = rng.choice([c for c in pool if c.slot != a.slot])
+    uses = settle((*a.strategy.uses, *b.strategy.uses), view.brief.cookbook)
+    steps = tuple(dict.fromkeys((*a.strategy.free_steps, *b.strategy.free_steps)))
+    claims = Strategy(tuple(sorted(uses)), steps, parents=(a.strategy.hash, b.strategy.hash))
+    return Proposal(claims, "merge", fitter(a, b), (a, b))
 
 
 def best_of_n(view: View, rng: Random) -> Proposal | Declined:
@@ -70,7 +88,12 @@ def random_search(view: View, rng: Random) -> Proposal | Declined:
     return Proposal(random_strategy(view.brief.cookbook, rng), "random", view.records[0])
 
 
-POLICIES: Mapping[str, Policy] = {"sce": sce, "best-of-n": best_of_n, "random": random_search}
+POLICIES: Mapping[str, Policy] = {
+    "sce": sce,
+    "code-crossover": code_crossover,
+    "best-of-n": best_of_n,
+    "random": random_search,
+}
 
 
 def as_parent(candidate: Candidate) -> Parent:

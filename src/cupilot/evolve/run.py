@@ -81,7 +81,7 @@ def prepare(
     budget = Budget(limits, reserve=reserve)
     onlooker = watcher(problem, budget)
     device = open_device(asked.device)
-    author = make_author(asked, folder.store, budget, offline=make_bench is None)
+    author = make_author(asked, folder.store, budget, offline=make_bench is None, notice=onlooker.notice)
     placement = stand(folder.store, problem, asked.device, offline=make_bench is None)
     cell = Cell(placement.zone if placement else Zone.MEMORY, _family(author, problem), asked.device)
     heritage = inherit(folder.store, pool, problem, placement, cell, asked, offline=make_bench is None)
@@ -146,6 +146,8 @@ class _Witness:
 
     def recorded(self, candidate: Candidate, champion: Candidate | None) -> None:
         self.finished_s[candidate.slot] = self._budget.spent.time_s
+
+    def notice(self, what: str) -> None: ...
 
     def stop_requested(self) -> bool:
         return False

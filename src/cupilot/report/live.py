@@ -68,6 +68,11 @@ class LiveDisplay:
         if not self.console.is_terminal:
             self.console.print(_line(candidate), soft_wrap=True)
 
+    def notice(self, what: str) -> None:
+        self.now = what
+        if not self.console.is_terminal:
+            self.console.print(Text(what, "dim"))
+
     def stop_requested(self) -> bool:
         return self._stop
 

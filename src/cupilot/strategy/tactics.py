@@ -56,6 +56,7 @@ class Tactic:
     hints: Mapping[str, str]  # by language: "cpp", "cu"
     evidence: Mapping[str, tuple[Condition, ...]]  # by language; all must hold
     tested: str  # the pair of kernel files that shows its effect, or "" for untested
+    language: str = "cpp"  # of the kernels it is for: "cpp" or "cu"
 
     def parameter(self, name: str) -> Parameter | None:
         return next((p for p in self.parameters if p.name == name), None)
@@ -92,6 +93,10 @@ class Cookbook:
     def conflict(self, a: str, b: str) -> bool:
         return b in self[a].conflicts or a in self[b].conflicts
 
+    def written_in(self, language: str) -> Cookbook:
+        """The tactics for kernels of this language."""
+        return self.restricted(tactic.id for tactic in self if tactic.language == language)
+
     def restricted(self, ids: Iterable[str]) -> Cookbook:
         """The tactics that an author can realise; a tactic whose requirement is left out goes too."""
         keep = set(ids) & set(self._tactics)
@@ -108,7 +113,9 @@ def load_cookbook() -> Cookbook:
     for entry in sorted(folder.iterdir(), key=lambda e: e.name):
         if entry.name.endswith(".toml"):
             tables = tomllib.loads(entry.read_text(encoding="utf-8"))
-            tactics += [_tactic(entry.name, tactic_id, table) for tactic_id, table in tables.items()]
+            found = [_tactic(entry.name, tactic_id, table) for tactic_id, table in tables.items()]
+            language = "cu" if entry.name.startswith("cuda") else "cpp"
+            tactics += [replace(tactic, language=language) for tactic in found]
     return Cookbook(tactics)
 
 

@@ -24,7 +24,7 @@ from cupilot.types import Signature, TensorSpec
 
 _PARAMETER_BYTES = 32 << 10
 _WORKSPACE_BYTES = 64
-_WARP_INSTRUCTIONS = 1 << 26  # of each block at work, since a block last came to its end
+_WARP_INSTRUCTIONS = 1 << 24  # of each block at work, since a block last came to its end
 
 
 class EmulatedSession:

@@ -184,7 +184,8 @@ def logic(frame: Frame, ins: Instruction) -> None:
     type_name = mods.type("pred", "b16", "b32", "b64")
     mods.done()
     if type_name == "pred":
-        target, a, b = (frame.predicate(text) for text in ins.operands)
+        target = frame.predicate(ins.operands[0])
+        a, b = (frame.predicate_source(text) for text in ins.operands[1:])
         which = {"and": 1, "or": 2, "xor": 3}[ins.opcode[0]]
         frame.builder.emit("pred", dst=target, a=a, b=b, x=which)
     else:

@@ -111,20 +111,9 @@ def vote(frame: Frame, ins: Instruction) -> None:
         frame.register(ins.operands[0]) if which == "ballot" else frame.predicate(ins.operands[0])
     )
     frame.builder.emit(
-        "vote.sync", dst=target, a=_predicate_operand(frame, ins.operands[1]),
+        "vote.sync", dst=target, a=frame.predicate_source(ins.operands[1]),
         e=frame.source(ins.operands[2], "b32"), x=_VOTES[which],
     )  # fmt: skip
-
-
-def _predicate_operand(frame: Frame, text: str) -> int:
-    """A predicate, or the constant 1 or 0."""
-    if text in ("0", "1", "-1"):
-        constant = frame.builder.predicate()
-        first = frame.source("0", "u32")
-        name = "setp.ne.u32" if text == "0" else "setp.eq.u32"
-        frame.builder.assist(name, dst=constant, d=NONE, a=first, b=first, c=NONE)
-        return constant
-    return frame.predicate(text)
 
 
 def match(frame: Frame, ins: Instruction) -> None:

@@ -7,7 +7,15 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cupilot.device.cuda_emulated.encode.builder import NEGATED, Builder, Const, Reg, Source, UnsupportedError
+from cupilot.device.cuda_emulated.encode.builder import (
+    NEGATED,
+    NONE,
+    Builder,
+    Const,
+    Reg,
+    Source,
+    UnsupportedError,
+)
 from cupilot.device.cuda_emulated.encode.special_registers import SPECIAL_REGISTERS
 from cupilot.device.cuda_emulated.ptx.model import Instruction, Registers, Variable
 from cupilot.device.cuda_emulated.ptx.parser import parse_number
@@ -112,6 +120,15 @@ class Frame:
         if isinstance(where, Reg):
             raise self.fail(f"{name} is not a predicate")
         return where | (NEGATED if negated else 0)
+
+    def predicate_source(self, text: str) -> int:
+        """A predicate, or a constant."""
+        if text.lstrip("-").isdigit():
+            constant, zero = self.builder.predicate(), Const(0, False)
+            comparison = "ne" if int(text) == 0 else "eq"
+            self.builder.assist(f"setp.{comparison}.u32", dst=constant, d=NONE, a=zero, b=zero, c=NONE)
+            return constant
+        return self.predicate(text)
 
     def variable(self, name: str) -> tuple[str, int] | None:
         for scope in reversed(self.scopes):

@@ -34,7 +34,7 @@ def move(frame: Frame, ins: Instruction) -> None:
     mods.done()
     target, source = ins.operands
     if type_name == "pred":
-        frame.builder.emit("pred", dst=frame.predicate(target), a=frame.predicate(source), x=0)
+        frame.builder.emit("pred", dst=frame.predicate(target), a=frame.predicate_source(source), x=0)
     elif source.startswith("{"):
         _pack(frame, target, _items(source))
     elif target.startswith("{"):

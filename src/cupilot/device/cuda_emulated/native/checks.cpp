@@ -152,7 +152,9 @@ const char* touch_shared(Warp& w, u32 offset, u32 bytes, u32 lane, Access access
         if (clash && !both_strong && !unchanged) return "race-shared-write";
         other = read & kThreadBits;
         if (concurrent(read) && !unchanged) return "race-shared-write-after-read";
-        written = mine | crowded | (access == Access::kStrong ? kStrongBit | (clash ? kSeveral : 0) : 0);
+        // A plain write stays one, for others, although its thread adds an atomic before anybody could know of it.
+        const bool still_plain = (written & ~kSeveral) == mine;
+        written = mine | crowded | (access == Access::kStrong && !still_plain ? kStrongBit | (clash ? kSeveral : 0) : 0);
     }
     return nullptr;
 }

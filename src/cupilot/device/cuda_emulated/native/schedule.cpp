@@ -152,8 +152,10 @@ Progress run_round(Machine& m, Block& block, s64 slice, u64 running) {
         run_warp(w, slice);
         if (!m.fault.empty()) return Progress::kDone;
         if (m.executed - m.progress > m.shape.budget * running) {
-            const u32 pc = w.group_count ? w.groups[0].pc : 0;
-            w.mask = w.group_count ? w.groups[0].mask : 1;
+            const Group* at = std::find_if(w.groups, w.groups + w.group_count, [](const Group& g) { return g.state == GroupState::kReady; });
+            if (at == w.groups + w.group_count) at = w.groups;
+            const u32 pc = w.group_count ? at->pc : 0;
+            w.mask = w.group_count ? at->mask : 1;
             fault(w, w.base + pc, "runaway", -1, 0, text("\"executed\":%llu", static_cast<unsigned long long>(m.executed)));
             return Progress::kDone;
         }

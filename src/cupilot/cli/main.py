@@ -107,6 +107,18 @@ def report(
     raise typer.Exit(write(run, out))
 
 
+@app.command()
+def export(
+    run: RunArgument,
+    form: Annotated[str, typer.Option("--as", help="kernel, model (KernelBench) or package.")] = "package",
+    out: Annotated[Path | None, typer.Option(help="Where to write; RUN/export/ by default.")] = None,
+) -> None:
+    """Write the proven champion for use elsewhere, with a fallback to the reference."""
+    from cupilot.cli.export import run as export_run
+
+    raise typer.Exit(export_run(run, form, out))
+
+
 @app.command("eval")
 def eval_command(
     problem: ProblemArgument,

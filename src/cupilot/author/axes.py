@@ -19,7 +19,7 @@ class UnsupportedError(Exception):
 
 
 class Axes:
-    """All axes of one graph. They are split and united while the graph is read; `resolve` tells the outcome."""
+    """All axes of one graph, split and united while the graph is read; `resolve` tells the outcome."""
 
     def __init__(self) -> None:
         self.extents: list[int] = []

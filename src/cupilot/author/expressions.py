@@ -1,4 +1,4 @@
-"""Program nodes as C++ expressions: over vectors or over single elements, with calls or with our own functions.
+"""Program nodes as C++ expressions: over vectors or single elements, with calls or functions of our own.
 
 What is used twice gets a name, all else is nested. The caller says how loads and reductions are spelled.
 """

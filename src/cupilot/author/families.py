@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from cupilot.author.chains import Chains
 from cupilot.author.family import Family
+from cupilot.author.matrices import Products
+from cupilot.author.singles import Singles
 
-FAMILIES: Mapping[str, Family] = {}
+FAMILIES: Mapping[str, Family] = {"products": Products(), "scans": Singles("scan"), "chains": Chains()}

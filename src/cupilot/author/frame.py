@@ -1,4 +1,4 @@
-"""What every kernel of a stage shares: names, parameters, offsets of its tensors, expressions, lines of code."""
+"""What every kernel of a stage shares: names, parameters, offsets of tensors, expressions, lines of code."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from cupilot.author.stages import Stage
 from cupilot.author.style import Style
 from cupilot.types import DType
 
-_TYPES = {
+TYPES = {
     DType.F64: "double", DType.F32: "float", DType.F16: "_Float16", DType.BOOL: "bool",
-    DType.I64: "long", DType.I32: "int", DType.I16: "short", DType.I8: "signed char", DType.U8: "unsigned char",
+    DType.I64: "long", DType.I32: "int", DType.I16: "short", DType.I8: "signed char",
+    DType.U8: "unsigned char",
 }  # fmt: skip
 
 
@@ -59,7 +60,7 @@ class Frame:
         orders = [program.nodes[i].order for i in self.loads] + [s.order for s in stage.stores]
         self.fine = collapse(stage.space, orders, stage.over)
         self.extents: dict[Group, str] = {}
-        self._used: list[str] = []  # extents, in the order of their first use
+        self.used: list[str] = []  # extents, in the order of their first use
         self.local: set[str] = set()
 
     # -- lines ---------------------------------------------------------------------------------------------
@@ -76,6 +77,12 @@ class Frame:
         self._depth -= 1
         self.line("}")
 
+    @contextmanager
+    def deeper(self) -> Iterator[None]:
+        self._depth += 1
+        yield
+        self._depth -= 1
+
     def local_name(self, wanted: str) -> str:
         name = Names({}, self.names.taken | self.local | set(self.pointers.values())).free(wanted)
         self.local.add(name)
@@ -89,8 +96,8 @@ class Frame:
 
     def use(self, name: str) -> str:
         """An extent that the code mentions becomes a parameter."""
-        if name not in self._used:
-            self._used.append(name)
+        if name not in self.used:
+            self.used.append(name)
         return name
 
     def extent(self, group: Group) -> str:
@@ -174,15 +181,15 @@ class Frame:
         arguments: list[str] = []
         for tensor in loaded:
             if tensor not in stored:
-                parameters.append(f"const {_TYPES[self.program.tensors[tensor]]}* {self.pointer(tensor)}")
+                parameters.append(f"const {TYPES[self.program.tensors[tensor]]}* {self.pointer(tensor)}")
                 arguments.append(tensor)
         for tensor, store in stored.items():
-            parameters.append(f"{_TYPES[store.dtype]}* {self.pointer(tensor)}")
+            parameters.append(f"{TYPES[store.dtype]}* {self.pointer(tensor)}")
             arguments.append(tensor)
         parameters += [f"{'double*' if p.startswith('*') else 'long'} {p.lstrip('*')}" for p in extra]
         arguments += [p.lstrip("*") for p in extra]
-        parameters += [f"long {extent}" for extent in self._used]
-        return f'extern "C" void {name}({", ".join(parameters)}) {{', (*arguments, *self._used)
+        parameters += [f"long {extent}" for extent in self.used]
+        return f'extern "C" void {name}({", ".join(parameters)}) {{', (*arguments, *self.used)
 
     def text(self, head: str) -> str:
         return "\n".join([head, *self.lines, "}"])

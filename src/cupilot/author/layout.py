@@ -7,9 +7,15 @@ from dataclasses import dataclass, field
 
 from cupilot.author.axes import Group, UnsupportedError
 
-_KEYWORDS = frozenset(
-    ["alignas", "asm", "auto", "bool", "break", "case", "catch", "char", "class", "const", "continue", "default", "delete", "do", "double", "else", "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new", "operator", "or", "and", "not", "xor", "private", "protected", "public", "register", "return", "short", "signed", "sizeof", "static", "struct", "switch", "template", "this", "throw", "true", "try", "typedef", "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "while", "real", "whole", "vec", "ivec", "load", "store", "stream", "splat", "lanes", "first", "total", "product", "highest", "lowest", "larger", "smaller", "root", "each", "magnitude", "rescale", "inverse", "std", "main", "exp", "log", "tanh", "memcpy"]
-)
+_WORDS = """
+    alignas asm auto bool break case catch char class const continue default delete do double else enum
+    explicit export extern false float for friend goto if inline int long mutable namespace new operator
+    or and not xor private protected public register return short signed sizeof static struct switch
+    template this throw true try typedef typename union unsigned using virtual void volatile while real
+    whole vec ivec load store stream splat lanes first total product highest lowest larger smaller root
+    each magnitude rescale inverse std main exp log tanh memcpy
+"""
+_KEYWORDS = frozenset(_WORDS.split())
 
 
 def collapse(space: Group, orders: Iterable[Group], apart: Collection[int] = ()) -> list[Group]:

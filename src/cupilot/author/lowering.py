@@ -30,7 +30,7 @@ class Tensor:
 
 @dataclass
 class Lowering:
-    """One walk over a graph. `sizes`: numbers of the graph that are extents in truth, as (extent, inverse)."""
+    """One walk over a graph. `sizes`: numbers that are extents in truth, as (extent, inverse)."""
 
     graph: Graph
     sizes: Mapping[tuple[int, str], tuple[tuple[str, int], bool]] = field(default_factory=dict)
@@ -49,7 +49,8 @@ class Lowering:
             if ref is not None:
                 self.values[ref] = made
         steps = []
-        for self.at, node in enumerate(self.graph.nodes):
+        for at, node in enumerate(self.graph.nodes):
+            self.at = at
             if not node.is_leaf or node.op == CONSTANT:
                 self.read(node)
                 steps.append([self.values[r].node for r in self._outputs(node)])

@@ -1,4 +1,4 @@
-"""The C++ that kernels are put together from: text files beside this module, pasted as far as they are needed."""
+"""The C++ that kernels are put together from: text files beside this module, pasted as far as needed."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ _NEEDS: dict[str, tuple[str, ...]] = {
     "store_mask": ("vector",),
     "store_strided": ("vector",),
     "stream": ("store",),
+    "padded": ("vector",),
+    "part": ("vector",),
+    "scan": ("vector",),
+    "span": ("vector",),
     "horizontal": ("vector",),
     "highest": ("vector", "extremes"),
     "each": ("vector",),
@@ -23,11 +27,10 @@ _NEEDS: dict[str, tuple[str, ...]] = {
     "tanh": ("expm1", "magnitude"),
 }
 _ORDER = (
-    "scalar", "vector", "load", "load_mask", "load_strided", "store", "store_mask", "store_strided", "stream",
-    "extremes", "horizontal", "highest", "magnitude", "root", "each", "each2", "reciprocal",
-    "exp", "log", "log1p", "expm1", "tanh", "erf", "moments", "peak",
+    "scalar", "vector", "part", "load", "load_mask", "load_strided", "store", "store_mask", "store_strided",
+    "stream", "padded", "span", "scan", "extremes", "horizontal", "highest", "magnitude", "root", "each",
+    "each2", "reciprocal", "exp", "log", "log1p", "expm1", "tanh", "erf", "moments", "peak",
 )  # fmt: skip
-_X86 = {"load", "store", "stream", "root", "exp"}  # have a line or two for instructions that C++ cannot name
 _COPIES = {"load", "store", "root"}
 
 
@@ -46,8 +49,6 @@ def preamble(wanted: Iterable[str], *, double: bool, vector: bool) -> str:
     lines = ["#include <cmath>"]
     if needed & _COPIES and vector:
         lines.append("#include <cstring>")
-    if needed & _X86 and vector:
-        lines += ["#if defined(__x86_64__)", "#include <immintrin.h>", "#endif"]
     real, whole = ("double", "long") if double else ("float", "int")
     lines += ["", f"typedef {real} real;"]
     if needed & {"scalar", "vector"}:

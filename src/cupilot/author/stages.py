@@ -1,8 +1,9 @@
 """Cuts a program into stages: what one launch computes. Says nothing about code.
 
 A stage walks one space of axes. It may reduce some of them, in rounds that depend on one another; it stores
-values that vary along the whole space (maps) or along what is kept (results of reductions). What a later stage
-needs of an earlier one is kept in scratch memory at the smallest place it can be had: a mean, not deviations.
+values that vary along the whole space (maps) or along what is kept (results of reductions). What a later
+stage needs of an earlier one is kept in scratch memory at the smallest place it can be had: a mean, not
+deviations.
 """
 
 from __future__ import annotations

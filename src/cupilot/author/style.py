@@ -25,6 +25,8 @@ class Style:
     pack_left: bool = False
     cache_tiles: bool = False
     depth_blocks: bool = False
+    two_level: bool = False
+    line_by_line: bool = False
 
     @staticmethod
     def of(strategy: Strategy) -> Style:
@@ -48,4 +50,6 @@ TACTICS = {
     "pack-left": "pack_left",
     "cache-tiles": "cache_tiles",
     "depth-blocks": "depth_blocks",
+    "two-level-scan": "two_level",
+    "line-by-line": "line_by_line",
 }

@@ -12,11 +12,11 @@ static inline vec fast_exp(vec x) {
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * (r * r) + r + 1.0f;
-#if defined(__AVX512F__)
-    if constexpr (sizeof(vec) == 64)
-        return __builtin_bit_cast(vec, _mm512_scalef_ps(__builtin_bit_cast(__m512, p), __builtin_bit_cast(__m512, n)));
-#endif
+#if defined(__AVX512F__) && !defined(__clang__) && LANES == 16
+    return __builtin_ia32_scalefps512_mask(p, n, p, -1, 4);
+#else
     const ivec k = __builtin_bit_cast(ivec, shifted) - 0x4B400000, half = k >> 1;
     const vec one = __builtin_bit_cast(vec, (half + 127) << 23), two = __builtin_bit_cast(vec, (k - half + 127) << 23);
     return p * one * two;
+#endif
 }

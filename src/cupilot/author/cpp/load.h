@@ -10,14 +10,11 @@ static inline vec load(const T* p) {
 template <class T>
 static inline vec load(const T* p, long n) {
     if (n >= LANES) return load(p);
+#if defined(__AVX512F__) && !defined(__clang__) && LANES == 16
+    if constexpr (sizeof(T) == 4 && (T)0.5 != 0)
+        return __builtin_ia32_loadups512_mask((const float*)p, vec{}, (1 << n) - 1);
+#endif
     vec v = {};
     for (int l = 0; l < n; l++) v[l] = (real)p[l];
     return v;
 }
-#if defined(__AVX512F__) && LANES == 16
-static inline vec load(const float* p, long n) {
-    return (vec)_mm512_maskz_loadu_ps(n < 16 ? (1 << n) - 1 : 0xffff, p);
-}
-#elif defined(__AVX__) && LANES == 8
-static inline vec load(const float* p, long n) { return (vec)_mm256_maskload_ps(p, (__m256i)(lanes() < (int)n)); }
-#endif

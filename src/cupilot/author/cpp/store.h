@@ -9,12 +9,9 @@ static inline void store(T* p, vec v) {
 template <class T>
 static inline void store(T* p, vec v, long n) {
     if (n >= LANES) return store(p, v);
+#if defined(__AVX512F__) && !defined(__clang__) && LANES == 16
+    if constexpr (sizeof(T) == 4)
+        return __builtin_ia32_storeups512_mask((float*)p, v, (1 << n) - 1);
+#endif
     for (int l = 0; l < n; l++) p[l] = (T)v[l];
 }
-#if defined(__AVX512F__) && LANES == 16
-static inline void store(float* p, vec v, long n) {
-    _mm512_mask_storeu_ps(p, n < 16 ? (1 << n) - 1 : 0xffff, (__m512)v);
-}
-#elif defined(__AVX__) && LANES == 8
-static inline void store(float* p, vec v, long n) { _mm256_maskstore_ps(p, (__m256i)(lanes() < (int)n), (__m256)v); }
-#endif

@@ -1,18 +1,23 @@
 // Writes around the caches where machine and address allow it, so that the line is not read first.
 template <class T>
 static inline void stream(T* p, vec v) {
-    if ((unsigned long)p % sizeof v != 0 || sizeof(T) != sizeof(real)) return store(p, v);
+#if defined(__x86_64__) && !defined(__clang__)
+    if constexpr (sizeof(T) == sizeof(real)) {
+        if ((unsigned long)p % sizeof v != 0) return store(p, v);
 #if defined(__AVX512F__)
-    if constexpr (sizeof v == 64) return _mm512_stream_si512((__m512i*)p, (__m512i)v);
+        typedef long long wide __attribute__((vector_size(64)));
+        if constexpr (sizeof v == 64) return __builtin_ia32_movntdq512((wide*)p, *(const wide*)&v);
 #endif
 #if defined(__AVX__)
-    if constexpr (sizeof v == 32) return _mm256_stream_si256((__m256i*)p, (__m256i)v);
+        typedef long long half __attribute__((vector_size(32)));
+        if constexpr (sizeof v == 32) return __builtin_ia32_movntdq256((half*)p, *(const half*)&v);
 #endif
-#if defined(__SSE2__)
-    if constexpr (sizeof v == 16) return _mm_stream_si128((__m128i*)p, (__m128i)v);
+    }
 #endif
     store(p, v);
 }
+template <class T>
+static inline void stream(T* p, vec v, long n) { store(p, v, n); }
 
 // How many of the n elements come before the first whole aligned vector.
 template <class T>
@@ -23,6 +28,6 @@ static inline long unaligned(const T* p, long n) {
 
 static inline void drain() {
 #if defined(__SSE2__)
-    _mm_sfence();
+    __builtin_ia32_sfence();
 #endif
 }

@@ -1,7 +1,7 @@
 typedef real vec __attribute__((vector_size(sizeof(real) * LANES)));
 typedef whole ivec __attribute__((vector_size(sizeof(real) * LANES)));
 
-static inline vec splat(real value) { return vec{} + value; }
+static inline vec splat(real value) { return value - vec{}; }
 
 static inline vec as_real(ivec k) { return __builtin_convertvector(k, vec); }
 
@@ -9,9 +9,4 @@ static inline ivec lanes() {
     ivec lane;
     for (int l = 0; l < LANES; l++) lane[l] = l;
     return lane;
-}
-
-// The first n elements of v, the other lanes as `rest`.
-static inline vec first(long n, vec v, real rest) {
-    return lanes() < (whole)(n < LANES ? n : LANES) ? v : splat(rest);
 }

@@ -1,0 +1,82 @@
+"""Puts a kernel file together: a program cut into stages, each written as one kernel, and the launches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cupilot.author.frame import Frame
+from cupilot.author.layout import Names
+from cupilot.author.maps import write_map
+from cupilot.author.products import product_of, write_product
+from cupilot.author.program import Program
+from cupilot.author.rows import write_rows
+from cupilot.author.scans import write_scan
+from cupilot.author.snippets import preamble
+from cupilot.author.stages import Stage, Staged, stage
+from cupilot.author.style import Style
+from cupilot.author.walks import Walk, Written
+from cupilot.kernel.expressions import RESERVED
+from cupilot.kernel.file import KernelFile, parse_kernel
+from cupilot.strategy.strategy import Strategy
+
+_UNITS = frozenset(
+    {"LANES", "UNROLL", "BLOCK", "CHUNK", "TILE", "block", "tile", "item", "last", "ahead", "u"}
+)
+
+
+def write_program(program: Program, strategy: Strategy) -> KernelFile:
+    """The kernels that compute the program in the style the strategy asks for."""
+    style = Style.of(strategy)
+    return assemble(stage(program, fuse=style.fuse, split=style.split), style)
+
+
+def assemble(staged: Staged, style: Style) -> KernelFile:
+    """Each stage as a kernel, and the launches."""
+    program = staged.program
+    names = Names(program.extents, set(RESERVED | _UNITS | program.tensors.keys()))
+    needs: set[str] = set()
+    tensors = {name: name for name in program.tensors}
+    written = [_write(Frame(program, one, style, names, needs, tensors)) for one in staged.stages]
+    return parse_kernel(_text(staged, names, written, needs, style))
+
+
+def _write(frame: Frame) -> Written:
+    if any(frame.node(i).op == "scan" for level in frame.stage.rounds for i in level):
+        return write_scan(Walk(frame, frame.names.free("scan")))
+    product = product_of(frame)
+    if product is not None:
+        return write_product(Walk(frame, frame.names.free("multiply"), product.names), product)
+    walk = Walk(frame, frame.names.free("reduce" if frame.stage.over else "map"))
+    return write_rows(walk) if frame.stage.over else write_map(walk)
+
+
+def _text(staged: Staged, names: Names, written: Sequence[Written], needs: set[str], style: Style) -> str:
+    tunables = dict.fromkeys(t for kernel in written for t in kernel.tunables)
+    scratch = []
+    for one in staged.scratch:
+        shape = ", ".join(names.extent((axis,)) for axis in one.order) or "1"
+        scratch.append(f"{one.name} = scratch(({shape},), {one.dtype})")
+    launch = [*(f"{name} = {formula}" for formula, name in names.variables.items()), *scratch]
+    for kernel in written:
+        launch += [*kernel.call.before, str(kernel.call)]
+    header = ["/* cupilot 1", f" {_summary(staged.stages)}"]
+    if tunables:
+        header += ["tune:", *(f"    {t}" for t in tunables)]
+    header += ["launch:", *(f"    {line}" for line in launch), "*/"]
+    text = preamble(needs, double=staged.program.is_double, vector=style.vector)
+    return "\n".join(header) + "\n" + text + "\n" + "\n\n".join(kernel.text for kernel in written) + "\n"
+
+
+def _summary(stages: Sequence[Stage]) -> str:
+    """In words, what the launches do."""
+    parts = []
+    for one in stages:
+        maps = sum(one.is_map(s) for s in one.stores)
+        if not one.over:
+            parts.append("computes every element by itself")
+        elif maps:
+            parts.append("reduces, and uses the results on every element")
+        else:
+            parts.append("reduces")
+    count = "One launch" if len(parts) == 1 else f"{len(parts)} launches"
+    return f"{count}: {'; '.join(parts)}."

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from cupilot.cli import pool
 from cupilot.errors import CupilotError
 
 app = typer.Typer(
@@ -23,6 +24,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Evolves faster kernels for PyTorch references, and proves them.",
 )
+
+app.add_typer(pool.app, name="pool")
 
 FAULT = 2
 
@@ -105,6 +108,14 @@ def report(
     from cupilot.cli.report import run as write
 
     raise typer.Exit(write(run, out))
+
+
+@app.command()
+def explain(run: RunArgument) -> None:
+    """What each tactic of a run's champion is worth, measured by leaving it out."""
+    from cupilot.cli.explain import run as explain_run
+
+    raise typer.Exit(explain_run(run))
 
 
 @app.command()

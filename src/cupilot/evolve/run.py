@@ -114,11 +114,21 @@ def prepare(
 def replay(path: Path) -> Replay:
     """What the table says, finished or not. Asks nothing anew, calls no model, needs no ownership."""
     with RunFolder.open(path, exclusive=False) as folder:
-        witness = _Witness()
+        return replay_in(folder)
+
+
+def replay_in(folder: RunFolder) -> Replay:
+    witness = _Witness()
+    try:
         run = prepare(folder, lambda _, budget: witness.of(budget), None, None)
-        ended = folder.ended()
-        outcome = _replayed(run.search, ended)
-        return Replay(run, outcome, tuple(folder.sessions()), witness.finished_s, ended is not None)
+    except UnansweredError:
+        raise UsageError(
+            f"{folder.path} ended before its search began",
+            hint=f"go on with it: cupilot resume {folder.path}",
+        ) from None
+    ended = folder.ended()
+    outcome = _replayed(run.search, ended)
+    return Replay(run, outcome, tuple(folder.sessions()), witness.finished_s, ended is not None)
 
 
 def _replayed(search: Search, ended: str | None) -> Outcome:

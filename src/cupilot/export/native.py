@@ -16,11 +16,11 @@ from cupilot.evaluate.result import Evaluation
 from cupilot.kernel.binding import bind
 from cupilot.kernel.file import KernelFile
 from cupilot.kernel.launch import run
-from cupilot.kernel.plan import GridStyle, Launch, Plan, TensorArg, Zero
+from cupilot.kernel.plan import GridStyle, Launch, Plan, ScratchSpec, TensorArg, Zero
 from cupilot.kernel.tunables import Point
 from cupilot.problem.cases import ShapeCase
 from cupilot.problem.problem import Problem
-from cupilot.types import Signature
+from cupilot.types import Signature, TensorSpec
 
 _SUPPORT = """
 #include <string.h>
@@ -81,7 +81,7 @@ def _source(kernel: KernelFile, point: Mapping[str, int], entries: Sequence[str]
 
 def _entry(number: int, plan: Plan, signature: Signature) -> str:
     """`memory`: inputs and weights in order, then outputs, then scratch."""
-    specs = (*signature.tensors, *signature.outputs, *plan.scratch)
+    specs: tuple[TensorSpec | ScratchSpec, ...] = (*signature.tensors, *signature.outputs, *plan.scratch)
     place = {spec.name: index for index, spec in enumerate(specs)}
     sizes = {spec.name: spec.size_bytes for spec in specs}
     lines = [f'\nextern "C" void cupilot_{number}(void* const* memory, int threads) {{']

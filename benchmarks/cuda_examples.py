@@ -39,7 +39,7 @@ def main() -> int:
         row = (name, verdict, len(found.shapes), len(found.inputs.live), error, f"{spent:.1f}")
         print("| " + " | ".join(map(str, row)) + " |", flush=True)
     print(f"\n{len(kernels) - failed} of {len(kernels)} kernels passed")
-    return failed > 0
+    return int(failed > 0)
 
 
 if __name__ == "__main__":

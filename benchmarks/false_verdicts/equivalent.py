@@ -23,6 +23,14 @@ from cupilot.problem.cases import ShapeCase
 from cupilot.types import Failed
 
 FAITHFUL_ULP = 4.0
+# Mutants that round differently but compute the same function, by operator, kernel and what the change made.
+ARGUED = {
+    ("softmax", "three passes", "* 1.0001f"): "the factor is in every term, and in their sum",
+    ("masked_softmax", "three passes", "as_tf32(x[i])"): "any number near the largest serves: it cancels",
+    ("sum", "pairwise", "long half = n / 2.001f"): "a sum may be split anywhere",
+    ("conv1d", "direct", "if (t % 100 != 99)"): "there are five taps",
+    ("max_with_index", "sequential", "(std::isnan(x[i]))"): "of several NaN any may be named",
+}
 DRAWS = 3  # of every distribution at every shape, besides the suite's own inputs
 _RING = Ring(inputs=2, outputs=1)
 
@@ -43,6 +51,12 @@ class Difference:
         if not self.differing:
             return f"identical bits on {self.inputs} inputs"
         return f"other bits on {self.differing} of {self.inputs} inputs, by up to {self.ulp:.3g} ulp"
+
+
+def argument(operator: str, kernel: str, change: str) -> str:
+    """Why the mutant computes the same function, or an empty string."""
+    made = change.partition(" becomes ")[2]
+    return next((why for (*of, part), why in ARGUED.items() if of == [operator, kernel] and part in made), "")
 
 
 def difference(operator: Operator, original: BuiltKernel, mutant: BuiltKernel) -> Difference:

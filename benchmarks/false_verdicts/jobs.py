@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Iterable
 
-from benchmarks.false_verdicts.equivalent import difference
+from benchmarks.false_verdicts.equivalent import argument, difference
 from benchmarks.false_verdicts.judge import built, judge
 from benchmarks.false_verdicts.mutate import Mutant
 from benchmarks.false_verdicts.operators import OPERATORS
@@ -67,6 +67,6 @@ def run_job(name: str, kernel: str, mutant: Mutant | None) -> Outcome:
     original = built(operator, operator.kernel_file(kernel), device)
     assert not isinstance(original, Failed) and not isinstance(candidate, Failed)
     distance = difference(operator, original, candidate)
-    return outcome(
-        Fate.EQUIVALENT if distance.is_equivalent else Fate.SURVIVED, f"{distance}; {near}", verdict_s
-    )
+    argued = argument(name, kernel, change)
+    fate = Fate.EQUIVALENT if distance.is_equivalent or argued else Fate.SURVIVED
+    return outcome(fate, "; ".join(filter(None, (argued, str(distance), near))), verdict_s)

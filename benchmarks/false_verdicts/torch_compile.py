@@ -22,9 +22,10 @@ from cupilot.evaluate.suite import raw_arrays
 from cupilot.evaluate.verify import Verified, verify
 from cupilot.types import Failed, Signature
 
+# Not bilinear: where infinities meet, torch.compile's NaN differs from the -inf of the operator itself.
 COMPILED = frozenset(
     {"gelu", "mish", "swiglu", "sum", "variance", "logsumexp", "cosine_similarity", "softmax", "layer_norm",
-     "rms_norm", "cumsum", "linear_relu", "attention", "depthwise", "bilinear", "embedding_mean", "rope",
+     "rms_norm", "cumsum", "linear_relu", "attention", "depthwise", "embedding_mean", "rope",
      "cross_entropy"}
 )  # fmt: skip
 

@@ -2,6 +2,8 @@
 
 import torch
 
+SIZES = {"gpu": {"height": 8192, "width": 8192}}
+
 
 class Model(torch.nn.Module):
     def forward(self, u: torch.Tensor) -> torch.Tensor:

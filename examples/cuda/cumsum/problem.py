@@ -2,6 +2,8 @@
 
 import torch
 
+SIZES = {"gpu": {"rows": 1024, "columns": 32768}}
+
 
 class Model(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:

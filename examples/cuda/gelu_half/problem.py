@@ -3,6 +3,7 @@
 import torch
 
 PRECISION = "f16/f32"
+SIZES = {"gpu": {"n": 1 << 27}}
 
 
 class Model(torch.nn.Module):

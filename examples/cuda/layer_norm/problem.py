@@ -2,6 +2,8 @@
 
 import torch
 
+SIZES = {"gpu": {"rows": 65536, "columns": 768}}
+
 
 class Model(torch.nn.Module):
     def __init__(self, width: int) -> None:

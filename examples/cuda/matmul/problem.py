@@ -2,6 +2,8 @@
 
 import torch
 
+SIZES = {"gpu": {"m": 2048, "k": 2048, "n": 2048}}
+
 
 class Model(torch.nn.Module):
     def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

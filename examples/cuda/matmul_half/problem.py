@@ -3,6 +3,7 @@
 import torch
 
 PRECISION = "f16/f32"
+SIZES = {"gpu": {"m": 2048, "k": 2048, "n": 2048}}
 
 
 class Model(torch.nn.Module):

@@ -2,6 +2,8 @@
 
 import torch
 
+SIZES = {"gpu": {"rows": 16384, "columns": 4096}}
+
 
 class Model(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:

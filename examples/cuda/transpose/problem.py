@@ -2,6 +2,8 @@
 
 import torch
 
+SIZES = {"gpu": {"rows": 8192, "columns": 8192}}
+
 
 class Model(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:

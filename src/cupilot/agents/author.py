@@ -14,6 +14,8 @@ from typing import TypeVar
 
 from cupilot.agents import roles
 from cupilot.agents.answers import InvalidAnswerError, read_kernel, read_strategy
+from cupilot.agents.roles import Task
+from cupilot.agents.templates import Prompts
 from cupilot.brief import Brief, Complaint, Declined, Parent
 from cupilot.kernel.file import KernelFile
 from cupilot.lm.asking import Asking, NoReply
@@ -22,7 +24,7 @@ from cupilot.problem.problem import Problem
 from cupilot.strategy.align import align, evidence
 from cupilot.strategy.evidence import Evidence, Fact
 from cupilot.strategy.strategy import Strategy
-from cupilot.strategy.tactics import Cookbook, load_cookbook
+from cupilot.strategy.tactics import Cookbook
 
 TRIES = 3  # a first answer and two corrections
 _SAMPLES = 1 << 20
@@ -45,11 +47,18 @@ class ModelAuthor:
     """See `brief.Author`. `tally` counts answers by role and by what became of them."""
 
     def __init__(
-        self, name: str, asking: Asking, language: str, *, most_tokens: int = roles.CODE_TOKENS
+        self,
+        name: str,
+        asking: Asking,
+        cookbook: Cookbook,
+        prompts: Prompts,
+        *,
+        most_tokens: int = roles.CODE_TOKENS,
     ) -> None:
         self.name = name
         self._asking = asking
-        self._language = language
+        self._cookbook = cookbook
+        self._prompts = prompts
         self._most_tokens = most_tokens
         self.tally: Counter[tuple[str, str]] = Counter()
 
@@ -59,7 +68,7 @@ class ModelAuthor:
         return next((name for name, ops in _FAMILIES.items() if ops & operators), "pointwise")
 
     def cookbook(self, problem: Problem) -> Cookbook:
-        return load_cookbook().written_in(self._language)
+        return self._cookbook
 
     def generate(self, brief: Brief) -> KernelFile | Declined:
         return self._kernel(brief, roles.generate(brief))
@@ -103,15 +112,16 @@ class ModelAuthor:
         said = replace(said, rationale=strategy.rationale, expected=strategy.expected)
         return align(said, brief.cookbook, facts, brief.language)
 
-    def _kernel(self, brief: Brief, request: Request) -> KernelFile | Declined:
+    def _kernel(self, brief: Brief, task: Task) -> KernelFile | Declined:
         target = brief.problem.target
-        return self._insist(request, lambda text: read_kernel(text, target, brief.language))
+        return self._insist(brief, task, lambda text: read_kernel(text, target, brief.language))
 
-    def _strategy(self, brief: Brief, request: Request, parents: tuple[str, ...] = ()) -> Strategy | Declined:
-        return self._insist(request, lambda text: read_strategy(text, brief.cookbook, parents))
+    def _strategy(self, brief: Brief, task: Task, parents: tuple[str, ...] = ()) -> Strategy | Declined:
+        return self._insist(brief, task, lambda text: read_strategy(text, brief.cookbook, parents))
 
-    def _insist(self, request: Request, read: Callable[[str], T]) -> T | Declined:
+    def _insist(self, brief: Brief, task: Task, read: Callable[[str], T]) -> T | Declined:
         """Ask until the answer can be read."""
+        request = roles.request(task, brief, self._prompts)
         request = replace(request, max_tokens=min(request.max_tokens, self._most_tokens))
         error = ""
         for attempt in range(TRIES):
@@ -128,7 +138,7 @@ class ModelAuthor:
             except InvalidAnswerError as invalid:
                 error = str(invalid)
                 self.tally[request.role, "invalid"] += 1
-                request = roles.corrected(request, reply.text, error)
+                request = roles.corrected(request, reply.text, error, self._prompts)
             else:
                 self.tally[request.role, "first try" if attempt == 0 else "corrected"] += 1
                 return answer

@@ -56,7 +56,9 @@ def guidance(brief: Brief, base: Parent | None = None) -> str:
     ]
     if base is not None and base.time_s is not None:
         left = place.headroom(base.time_s)
-        lines.append(f"- the kernel below takes {seconds(base.time_s)}: {left:.0%} of that is headroom")
+        lines.append(
+            f"- the fastest kernel here takes {seconds(base.time_s)}: {left:.0%} of that is headroom"
+        )
     moved = ", ".join(sorted(relieved(place.zone)))
     lines.append(f"- only what moves one of these can pay here: {moved}")
     return "# Where the time goes\n\n" + "\n".join(lines)

@@ -9,12 +9,14 @@ from collections.abc import Callable
 
 from cupilot.agents.author import ModelAuthor
 from cupilot.agents.roles import CODE_TOKENS, ROLES
+from cupilot.agents.templates import Prompts, shipped_prompts
 from cupilot.budget import Budget
 from cupilot.errors import UsageError
 from cupilot.lm.asking import Asking
 from cupilot.lm.calling import Caller
 from cupilot.lm.names import Opening, open_endpoint
-from cupilot.store import Store
+from cupilot.store import Json, Store, UnansweredError
+from cupilot.strategy.tactics import load_cookbook, recorded_cookbook
 
 
 def model_author(
@@ -36,7 +38,20 @@ def model_author(
         if offline
         else {role: Caller(open_endpoint(spec, opening), notice=notice) for role, spec in specs.items()}
     )
-    return ModelAuthor(models, Asking(store, budget, callers), language, most_tokens=most_tokens)
+    tables = _kept(store, "cookbook", lambda: load_cookbook().written_in(language).to_json(), offline)
+    files = _kept(store, "prompts", lambda: dict(shipped_prompts().files), offline)
+    asking = Asking(store, budget, callers)
+    return ModelAuthor(models, asking, recorded_cookbook(tables), Prompts(files), most_tokens=most_tokens)
+
+
+def _kept(store: Store, what: str, now: Callable[[], Json], offline: bool) -> Json:
+    """What the run began with: its questions stay the same when cuPilot's own texts change."""
+    if not offline:
+        return store.ask(what, {}, now)
+    row = store.get(what, {})
+    if row is None:
+        raise UnansweredError(f"the {what} of the run")
+    return row.answer
 
 
 def parse_models(text: str) -> dict[str, str]:

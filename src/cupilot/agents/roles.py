@@ -1,4 +1,4 @@
-"""The roles of the paper that a model fills, as prompts: a brief goes in, a request comes out.
+"""The roles of the paper that a model fills: from a brief to what a role is told, and to a request.
 
 The Roofline Prophet is code: its digest is part of these prompts.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from cupilot.agents import facts
 from cupilot.agents.answers import strategy_schema
-from cupilot.agents.templates import render
+from cupilot.agents.templates import Prompts
 from cupilot.brief import Brief, Complaint, Parent
 from cupilot.kernel.file import KernelFile
 from cupilot.lm.messages import Request, Turn
@@ -44,14 +44,21 @@ ROLES: Mapping[str, Role] = {
 }
 
 
-def generate(brief: Brief) -> Request:
-    return _request("generator", brief, problem=facts.problem(brief.problem))
+@dataclass(frozen=True)
+class Task:
+    """A role with everything it is told, by the names of its prompt's placeholders."""
+
+    role: Role
+    values: Mapping[str, str]
 
 
-def plan(brief: Brief, sample: int) -> Request:
-    return _request(
+def generate(brief: Brief) -> Task:
+    return _task("generator", problem=facts.problem(brief.problem))
+
+
+def plan(brief: Brief, sample: int) -> Task:
+    return _task(
         "manager-plan",
-        brief,
         problem=facts.problem(brief.problem),
         guidance=facts.guidance(brief),
         tactics=facts.tactics(brief),
@@ -60,11 +67,10 @@ def plan(brief: Brief, sample: int) -> Request:
     )
 
 
-def cross(brief: Brief, parents: tuple[Parent, Parent], sample: int) -> Request:
+def cross(brief: Brief, parents: tuple[Parent, Parent], sample: int) -> Task:
     a, b = parents
-    return _request(
+    return _task(
         "manager-cross",
-        brief,
         problem=facts.problem(brief.problem),
         guidance=facts.guidance(brief, max(parents, key=lambda parent: parent.speedup)),
         tactics=facts.tactics(brief),
@@ -75,10 +81,9 @@ def cross(brief: Brief, parents: tuple[Parent, Parent], sample: int) -> Request:
     )
 
 
-def translate(brief: Brief, strategy: Strategy, base: Parent) -> Request:
-    return _request(
+def translate(brief: Brief, strategy: Strategy, base: Parent) -> Task:
+    return _task(
         "translator",
-        brief,
         problem=facts.problem(brief.problem),
         strategy=facts.strategy_words(strategy),
         hints=facts.hints(strategy, brief),
@@ -86,10 +91,9 @@ def translate(brief: Brief, strategy: Strategy, base: Parent) -> Request:
     )
 
 
-def align(brief: Brief, strategy: Strategy, kernel: KernelFile) -> Request:
-    return _request(
+def align(brief: Brief, strategy: Strategy, kernel: KernelFile) -> Task:
+    return _task(
         "translator-align",
-        brief,
         problem=facts.problem(brief.problem),
         strategy=facts.strategy_words(strategy),
         tactics=facts.tactics(replace(brief, credit={})),
@@ -97,23 +101,21 @@ def align(brief: Brief, strategy: Strategy, kernel: KernelFile) -> Request:
     )
 
 
-def repair(brief: Brief, strategy: Strategy, kernel: KernelFile, complaint: Complaint) -> Request:
+def repair(brief: Brief, strategy: Strategy, kernel: KernelFile, complaint: Complaint) -> Task:
     shown = {"kernel": facts.kernel(kernel, brief.language), "complaint": facts.complaint(complaint)}
     if complaint.stage != Stage.VERIFY:
-        return _request("revisor-syntax", brief, signature=facts.signature(brief.problem), **shown)
-    return _request(
+        return _task("revisor-syntax", signature=facts.signature(brief.problem), **shown)
+    return _task(
         "revisor-function",
-        brief,
         problem=facts.problem(brief.problem),
         strategy=facts.strategy_words(strategy),
         **shown,
     )
 
 
-def refine(brief: Brief, current: Parent) -> Request:
-    return _request(
+def refine(brief: Brief, current: Parent) -> Task:
+    return _task(
         "revisor-performance",
-        brief,
         problem=facts.problem(brief.problem),
         guidance=facts.guidance(brief, current),
         base=facts.base(current, brief),
@@ -121,11 +123,10 @@ def refine(brief: Brief, current: Parent) -> Request:
     )
 
 
-def merge(brief: Brief, parents: tuple[Parent, Parent], sample: int) -> Request:
+def merge(brief: Brief, parents: tuple[Parent, Parent], sample: int) -> Task:
     a, b = parents
-    return _request(
+    return _task(
         "code-crossover",
-        brief,
         problem=facts.problem(brief.problem),
         guidance=facts.guidance(brief, max(parents, key=lambda parent: parent.speedup)),
         parent_a=facts.base(a, brief),
@@ -134,17 +135,22 @@ def merge(brief: Brief, parents: tuple[Parent, Parent], sample: int) -> Request:
     )
 
 
-def corrected(request: Request, answer: str, error: str) -> Request:
+def request(task: Task, brief: Brief, prompts: Prompts) -> Request:
+    """The task exactly as it is sent."""
+    name = task.role.name
+    turn = Turn("user", prompts.render(f"{name}.md", task.values))
+    if task.role.writes_code:
+        rules = prompts.render(f"_device_{brief.language}.md", {})
+        return Request(name, prompts.render("system_code.md", {"device_rules": rules}), (turn,), CODE_TOKENS)
+    system = prompts.render("system_strategy.md", {})
+    return Request(name, system, (turn,), STRATEGY_TOKENS, strategy_schema(brief.cookbook))
+
+
+def corrected(asked: Request, answer: str, error: str, prompts: Prompts) -> Request:
     """The same conversation, gone on with the exact error."""
-    said = (Turn("assistant", answer or "(nothing)"), Turn("user", render("correction.md", {"error": error})))
-    return replace(request, turns=(*request.turns, *said))
+    again = Turn("user", prompts.render("correction.md", {"error": error}))
+    return replace(asked, turns=(*asked.turns, Turn("assistant", answer or "(nothing)"), again))
 
 
-def _request(name: str, brief: Brief, **values: str) -> Request:
-    prompt = Turn("user", render(f"{name}.md", values))
-    if ROLES[name].writes_code:
-        rules = render(f"_device_{brief.language}.md", {})
-        system = render("system_code.md", {"device_rules": rules})
-        return Request(name, system, (prompt,), CODE_TOKENS)
-    system = render("system_strategy.md", {})
-    return Request(name, system, (prompt,), STRATEGY_TOKENS, strategy_schema(brief.cookbook))
+def _task(name: str, **values: str) -> Task:
+    return Task(ROLES[name], values)

@@ -38,6 +38,9 @@ class Condition:
     relation: str
     value: str
 
+    def __str__(self) -> str:
+        return f"{self.fact} {self.relation} {self.value}"
+
     def holds(self, facts: Mapping[str, Fact]) -> bool | None:
         """None where the fact is not known."""
         fact = facts.get(self.fact)

@@ -93,6 +93,10 @@ class Cookbook:
     def conflict(self, a: str, b: str) -> bool:
         return b in self[a].conflicts or a in self[b].conflicts
 
+    def to_json(self) -> dict[str, dict[str, Any]]:
+        """Tables as in a cookbook file, by tactic; `recorded_cookbook` reads them."""
+        return {tactic.id: _table(tactic) for tactic in self}
+
     def written_in(self, language: str) -> Cookbook:
         """The tactics for kernels of this language."""
         return self.restricted(tactic.id for tactic in self if tactic.language == language)
@@ -103,6 +107,11 @@ class Cookbook:
         while lacking := {i for i in keep if not self[i].requires <= keep}:
             keep -= lacking
         return Cookbook(replace(t, conflicts=t.conflicts & keep) for t in self if t.id in keep)
+
+
+def recorded_cookbook(tables: Mapping[str, Mapping[str, Any]]) -> Cookbook:
+    """The inverse of `Cookbook.to_json`; the language is not part of it."""
+    return Cookbook(_tactic("a recorded cookbook", name, table) for name, table in tables.items())
 
 
 @cache
@@ -152,3 +161,18 @@ def _tactic(file: str, tactic_id: str, table: Mapping[str, Any]) -> Tactic:
         )
     except (KeyError, ValueError) as error:
         raise CookbookError(f"{file}: tactic {tactic_id!r}: {error}") from error
+
+
+def _table(tactic: Tactic) -> dict[str, Any]:
+    return {
+        "title": tactic.title,
+        "does": tactic.does,
+        "moves": tactic.moves.value,
+        "zones": sorted(tactic.zones),
+        "requires": sorted(tactic.requires),
+        "conflicts": sorted(tactic.conflicts),
+        "parameters": {p.name: list(p.values) for p in tactic.parameters},
+        "hints": dict(tactic.hints),
+        "evidence": {name: [str(c) for c in conditions] for name, conditions in tactic.evidence.items()},
+        "tested": tactic.tested,
+    }

@@ -96,6 +96,7 @@ class Failed:
     stage: Stage
     reason: str
     log: str = ""
+    error: ErrorFigure | None = None  # the wrong element, where there is one
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def test_what_wrong_elements_have_in_common_is_said(got: np.ndarray, words: str)
 def test_the_worst_element_comes_with_its_value_and_what_is_allowed() -> None:
     said = blamed(changed((5, 6), 100.0))
     assert said.startswith(f"out[5, 6] is 100, expected {RIGHT[5, 6]:.9g} (error allowed 1e-06); 1 of 1320")
-    assert "input 'normal', which exposes plain mistakes; shape odd" in said
+    assert said.endswith("the input exposes plain mistakes")
 
 
 def test_a_single_number_can_be_blamed_too() -> None:

@@ -74,13 +74,13 @@ def page(problem: Problem, kernel: str, device: str, evaluation: Evaluation) -> 
     parts: list[RenderableType] = [head, Padding(verdict, (1, 0, 1, 0))]
     if evaluation.log and evaluation.verdict is not Verdict.PASSED:
         parts.append(Padding(_log(evaluation.log), (0, 0, 1, 2)))
-    parts.append(_facts(evaluation))
+    parts.append(_facts(problem, evaluation))
     if evaluation.advice:
         parts.append(Padding(_advice(evaluation), (1, 0, 0, 0)))
     return Group(*parts)
 
 
-def _facts(evaluation: Evaluation) -> Table:
+def _facts(problem: Problem, evaluation: Evaluation) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
@@ -98,7 +98,7 @@ def _facts(evaluation: Evaluation) -> Table:
         table.add_row("tuned", "  ".join(f"{k}={v}" for k, v in evaluation.tuned.items()))
     error = evaluation.error
     if error is not None:
-        where = f"{error.output}[{', '.join(map(str, error.index))}]"
+        where = error.output + (f"[{', '.join(map(str, error.index))}]" if error.index else "")
         table.add_row(
             "worst error",
             f"{error.ratio:.2g} of what is allowed, at {where}, input '{error.input}', {error.shape}",
@@ -107,8 +107,11 @@ def _facts(evaluation: Evaluation) -> Table:
         table.add_row("inputs", ", ".join(evaluation.inputs.live))
     for name, why in evaluation.inputs.dropped.items():
         table.add_row("dropped", f"{name}: {why}")
+    for name, values in evaluation.inputs.domains.items():
+        table.add_row("domain", f"{name}: {values}")
+    described = {case.name: str(case) for case in problem.shapes} if evaluation.shapes else {}
     for shape in evaluation.shapes:
-        table.add_row("shape", shape)
+        table.add_row("shape", described.get(shape, shape))
     for note in evaluation.notes:
         table.add_row("note", note)
     if evaluation.spent_s:

@@ -24,8 +24,7 @@ def sentence(case: Case, worst: Comparison, raw: Array, dtype: DType, expected: 
     allowed = f" (error allowed {worst.allowed:.3g})" if expected.allowed is not None else ""
     what = f"{at} is {worst.got:.9g}, expected {worst.expected:.9g}{allowed}"
     hint = pattern(wrong, as_numbers(raw, dtype), expected)
-    about = f"input {case.input!r}, which exposes {case.exposes}; shape {case.shape}"
-    return f"{what}; {share}; {about}" + (f". {hint}" if hint else "")
+    return f"{what}; {share}; the input exposes {case.exposes}" + (f". {hint}" if hint else "")
 
 
 def pattern(wrong: Array, got: Array, expected: OutputReference) -> str:

@@ -136,7 +136,9 @@ def _choice_ratios(got: Array, expected: Array, choice: Choice) -> Array:
     allowed = np.zeros(1)
     if choice.allowed is not None:
         allowed = np.take_along_axis(choice.allowed, safe, 1) + np.take_along_axis(choice.allowed, best, 1)
-    right = (value == wanted) | (np.isnan(value) & np.isnan(wanted)) | (np.abs(value - wanted) <= allowed)
+    with np.errstate(invalid="ignore"):
+        close = np.abs(value - wanted) <= allowed
+    right = (value == wanted) | (np.isnan(value) & np.isnan(wanted)) | close
     wrong = outside | ~right
     if choice.distinct:
         wrong |= _repeated(picks)

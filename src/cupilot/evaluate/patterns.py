@@ -13,6 +13,7 @@ import torch
 Shape = tuple[int, ...]
 Pattern = Callable[[Shape, int, torch.Generator], torch.Tensor]
 
+_ROOMY = 64  # elements of a tensor that can do without its two ends
 _LOW_BITS = 0x1FFF  # the mantissa bits that tf32 drops; half and bf16 drop more
 
 
@@ -51,17 +52,26 @@ def _scaled(scale: float) -> Pattern:
     return lambda shape, dim, generator: _normal(shape, dim, generator).mul_(scale)
 
 
-def _scattered(values: tuple[float, ...]) -> Pattern:
-    """Normal numbers with each of `values` at a few places."""
+def _scattered(first: float, last: float) -> Pattern:
+    """Normal numbers with the two values at a few places, the ends among them if there is room."""
 
     def pattern(shape: Shape, dim: int, generator: torch.Generator) -> torch.Tensor:
         out = _normal(shape, dim, generator)
         flat = out.view(-1)
-        for value in values if flat.numel() else ():
-            flat[torch.randint(flat.numel(), (2,), generator=generator)] = value
+        if flat.numel():
+            flat[torch.randint(flat.numel(), (2,), generator=generator)] = first
+            flat[torch.randint(flat.numel(), (2,), generator=generator)] = last
+        if flat.numel() >= _ROOMY:
+            flat[0], flat[-1] = first, last
         return out
 
     return pattern
+
+
+def _dominated(shape: Shape, dim: int, generator: torch.Generator) -> torch.Tensor:
+    """About one element in thirty near zero, the others so far below that their exponentials do not count."""
+    out = _normal(shape, dim, generator).mul_(3).sub_(30)
+    return torch.where(torch.rand(shape, generator=generator) < 1 / 30, out.add(30).div_(8), out)
 
 
 def _cancelling(shape: Shape, dim: int, generator: torch.Generator) -> torch.Tensor:
@@ -153,10 +163,11 @@ PATTERNS: dict[str, tuple[Pattern, str]] = {
     "own": (_normal, "the problem's own inputs"),
     "negative": (_negative, "running maxima that start at zero"),
     "edges": (_edges, "forgotten tails and borders"),
+    "large": (_scaled(1e5), "overflow, such as exp without subtracting the maximum, or half precision's"),
+    "dominated": (_dominated, "approximations of exp that stop short of zero"),
     "offset": (_offset, "variances that cancel (mean far from zero)"),
     "far below": (_around(-150.0), "exponentials of the inputs themselves, which vanish"),
     "far above": (_around(150.0), "exponentials of the inputs themselves, which overflow"),
-    "large": (_scaled(1e4), "overflow, such as exp without subtracting the maximum"),
     "sparse": (_sparse, "dropped elements"),
     "spikes": (_spikes, "dropped elements"),
     "cancelling": (_cancelling, "sums whose terms cancel"),
@@ -169,8 +180,8 @@ PATTERNS: dict[str, tuple[Pattern, str]] = {
     "small": (_scaled(1e-6), "an epsilon that is missing or added twice"),
     "denormal": (_scaled(2.0**-128), "underflow"),
     "wide": (_wide, "24 powers of two in one row"),
-    "nan": (_scattered((math.nan,)), "NaN that is swallowed"),
-    "infinite": (_scattered((math.inf, -math.inf)), "infinities that are swallowed"),
+    "nan": (_scattered(math.nan, math.nan), "NaN that is swallowed"),
+    "infinite": (_scattered(math.inf, -math.inf), "infinities that are swallowed"),
 }
 _SINGLED_OUT: dict[str, tuple[Pattern, str]] = {
     "selection": (_selection, "a dropped or imprecise term (one term for each output)"),

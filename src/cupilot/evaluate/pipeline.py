@@ -89,7 +89,9 @@ def faster(
             if isinstance(built, Failed):
                 return built
             contestants.append(KernelContestant(name, built))
-        found = race(contestants, case.signature, bench.fresh(case), lambda *_: None, effort.race, bench.gate)
+        found = race(
+            contestants, case.signature, bench.fresh(case), None, bench.sentinel, effort.race, bench.gate
+        )
         if isinstance(found, Failed | Undecided):
             return found
         ratios.append(found.ratios["champion"])
@@ -170,7 +172,11 @@ class _Evaluating:
             self.so_far,
             reason=_right(found),
             error=found.error,
-            inputs=InputsUsed(found.inputs, found.dropped),
+            inputs=InputsUsed(
+                found.inputs,
+                found.dropped,
+                {name: str(domain) for name, domain in self.problem.domains.items()},
+            ),
             shapes=found.shapes,
             scaled=found.scaled,
             notes=_notes(self.problem, found),
@@ -274,9 +280,18 @@ def _right(found: Verified) -> str:
 def _notes(problem: Problem, found: Verified) -> tuple[str, ...]:
     notes = []
     if found.scaled:
-        notes.append("the reference does not fit into memory at the target: checked at scaled shapes")
+        notes.append("the reference is too large at the target: checked at scaled shapes")
     if problem.fixed_shape:
         notes.append("the problem fixes its shape: held-out shapes are not checked")
     if found.sketched:
         notes.append(f"error bound sampled, not derived, for: {', '.join(found.sketched)}")
+    if problem.graph.mutated:
+        notes.append(f"changed by forward and left to the framework: {', '.join(problem.graph.mutated)}")
+    partly = {shape: seen for shape, seen in found.coverage.items() if seen.share < 1}
+    if partly:
+        shape, seen = min(partly.items(), key=lambda item: item[1].share)
+        notes.append(
+            f"not every input element was put to the test: {seen.exercised} of {seen.influential} "
+            f"at {shape}" + (f", fewer than all at {len(partly)} shapes" if len(partly) > 1 else "")
+        )
     return tuple(notes)

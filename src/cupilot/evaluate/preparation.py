@@ -34,11 +34,12 @@ FEWEST_LIVE = 8
 DEAD_SHARE = 0.5  # of an output's elements that prove nothing
 HOPELESS_SHARE = 1.0  # of an element's value: an error allowed beyond it leaves nothing to check
 FEW = 8  # distributions at a shape that is neither the smallest nor the target
-FEWEST_AT_TARGET, MOST_AT_TARGET = 4, 10
+FEWEST_AT_TARGET, MOST_AT_TARGET = 4, 12
 NUMEL_AT_TARGET = 1 << 26  # inputs and outputs of all cases at the target together
 MOST_ROUNDS = 48  # further inputs at one shape, until every element is covered
 AIMED_NUMEL = 1 << 23  # inputs and outputs of all of them together
-MEMORY_SHARE = 0.5
+MEMORY_SHARE = 0.5  # of what is free
+LARGEST_REFERENCE_BYTES = 3 << 30  # beyond it one reference takes minutes, and a few fill the cache
 FIRST_NUMEL = 64  # elements of the first shape, at least: one element alone tells little
 
 Progress = Callable[[str], None]
@@ -58,8 +59,8 @@ def prepare(
 
 
 def planned_shapes(problem: Problem) -> tuple[tuple[ShapeCase, ...], bool]:
-    """The one for every input first, the targets last; whether a target had to be scaled to fit memory."""
-    free_bytes = int(_memory_available() * MEMORY_SHARE)
+    """The one for every input first, the targets last; whether a target had to be scaled to fit."""
+    free_bytes = min(int(_memory_available() * MEMORY_SHARE), LARGEST_REFERENCE_BYTES)
     held_out = sorted(problem.shapes[len(problem.targets) :], key=lambda case: case.numel)
     held_out.sort(key=lambda case: (case.numel < FIRST_NUMEL, case.name != "small"))
     if problem.target_fits(free_bytes):
@@ -70,8 +71,8 @@ def planned_shapes(problem: Problem) -> tuple[tuple[ShapeCase, ...], bool]:
     if scaled is None:
         need, have = problem.reference_bytes(problem.targets[0]) >> 20, free_bytes >> 20
         raise ProblemError(
-            f"{problem.name}: the reference needs about {need} MB at a fixed shape, and {have} MB are free",
-            hint="use a machine with more memory, or a smaller size of the problem",
+            f"{problem.name}: the reference needs about {need} MB at a fixed shape, {have} MB are available",
+            hint="use a smaller size of the problem (`--size`), or a machine with more memory",
         )
     return (*held_out, scaled), True
 

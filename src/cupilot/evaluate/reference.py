@@ -60,7 +60,12 @@ class OutputReference:
 
     @property
     def nonfinite_share(self) -> float:
-        """The share of elements that are not finite in the reference or in single precision."""
+        """The share of elements that are not finite in the reference or in single precision.
+
+        For indices it is the share among the values that they choose from.
+        """
+        if self.choice is not None and self.choice.values.size:
+            return float(np.mean(~np.isfinite(self.choice.values)))
         if self.allowed is None or self.value.size == 0:
             return 0.0
         infinite = int(np.count_nonzero(~np.isfinite(self.value)))

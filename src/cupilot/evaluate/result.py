@@ -41,6 +41,7 @@ class Interval:
 class InputsUsed:
     live: tuple[str, ...] = ()
     dropped: Mapping[str, str] = field(default_factory=dict)  # distribution -> why it proves nothing here
+    domains: Mapping[str, str] = field(default_factory=dict)  # tensor -> the values it may take
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,14 @@ class Evaluation:
         return max(0.0, 1 - self.attainable_s / self.time_s)
 
     def failed_at(self, failed: Failed) -> Evaluation:
-        return replace(self, verdict=Verdict.FAILED, stage=failed.stage, reason=failed.reason, log=failed.log)
+        return replace(
+            self,
+            verdict=Verdict.FAILED,
+            stage=failed.stage,
+            reason=failed.reason,
+            log=failed.log,
+            error=failed.error or self.error,
+        )
 
 
 def to_json(evaluation: Evaluation) -> dict[str, Any]:
@@ -113,7 +121,11 @@ def to_json(evaluation: Evaluation) -> dict[str, Any]:
             "input": error.input,
             "shape": error.shape,
         },
-        "inputs": {"live": list(evaluation.inputs.live), "dropped": dict(evaluation.inputs.dropped)},
+        "inputs": {
+            "live": list(evaluation.inputs.live),
+            "dropped": dict(evaluation.inputs.dropped),
+            "domains": dict(evaluation.inputs.domains),
+        },
         "shapes": list(evaluation.shapes),
         "scaled": evaluation.scaled,
         "notes": list(evaluation.notes),
@@ -161,7 +173,9 @@ def from_json(data: Mapping[str, Any]) -> Evaluation:
             input=error["input"],
             shape=error["shape"],
         ),
-        inputs=InputsUsed(tuple(data["inputs"]["live"]), data["inputs"]["dropped"]),
+        inputs=InputsUsed(
+            tuple(data["inputs"]["live"]), data["inputs"]["dropped"], data["inputs"].get("domains", {})
+        ),
         shapes=tuple(data["shapes"]),
         scaled=data["scaled"],
         notes=tuple(data["notes"]),

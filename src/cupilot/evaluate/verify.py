@@ -211,7 +211,7 @@ class _Verification:
             if not worst.is_right:
                 reason = sentence(case, worst, raw, types[expected.name], expected)
                 unwritten = self._unwritten(session, material, expected.name)
-                return self._failed(case, f"{unwritten}; {reason}" if unwritten else reason)
+                return self._failed(case, f"{unwritten}; {reason}" if unwritten else reason, figure)
         return None
 
     def _unwritten(self, session: Session, material: Material, name: str) -> str:
@@ -228,13 +228,11 @@ class _Verification:
         count = int(same.all(axis=1).sum())
         return f"the kernel left {count} of {before.size} elements of {name} unwritten" if count else ""
 
-    def _failed(self, case: Case, reason: str) -> Failed:
+    def _failed(self, case: Case, reason: str, figure: ErrorFigure | None = None) -> Failed:
         if self._right and case.shape not in self._right:
             reason += f" (right at {', '.join(self._right)}: is a size taken for granted?)"
-        return Failed(
-            Stage.VERIFY,
-            reason if case.input in reason else f"{reason}; input {case.input!r}, shape {case.shape}",
-        )
+        shape = shape_named(self._problem, case.shape)
+        return Failed(Stage.VERIFY, f"{reason}; input {case.input!r}, shape {shape}", error=figure)
 
     @contextmanager
     def _timing(self, part: str) -> Iterator[None]:

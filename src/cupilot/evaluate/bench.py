@@ -14,7 +14,7 @@ from cupilot.device.base import Device
 from cupilot.device.peaks import CpuPeaks, cpu_peaks
 from cupilot.evaluate.baseline import BaselineHost
 from cupilot.evaluate.fresh import Fresh, fresh_at
-from cupilot.evaluate.quiet import STRICT, Gate
+from cupilot.evaluate.quiet import STRICT, Gate, Sentinel
 from cupilot.evaluate.reference_cache import ReferenceCache
 from cupilot.problem.cases import ShapeCase
 from cupilot.problem.problem import Problem
@@ -30,6 +30,7 @@ class Bench:
         self.problem, self.device, self.gate = problem, device, gate
         self.cache = cache or ReferenceCache()
         self._host: BaselineHost | None = None
+        self._sentinel: Sentinel | None = None
         self._fresh: dict[str, Fresh] = {}
         self._work: dict[str, Work] = {}
 
@@ -51,6 +52,12 @@ class Bench:
             self._work[case.name] = Work.of(self.problem.counts if first else self.problem.counts_at(case))
         return self._work[case.name]
 
+    @property
+    def sentinel(self) -> Sentinel:
+        if self._sentinel is None:
+            self._sentinel = Sentinel()
+        return self._sentinel
+
     @cached_property
     def peaks(self) -> CpuPeaks:
         return cpu_peaks()
@@ -68,6 +75,9 @@ class Bench:
         if self._host is not None:
             self._host.close()
             self._host = None
+        if self._sentinel is not None:
+            self._sentinel.close()
+            self._sentinel = None
 
     def __enter__(self) -> Self:
         return self

@@ -60,7 +60,8 @@ def race(
     contestants: Sequence[Contestant],
     signature: Signature,
     fresh: Fresh,
-    checker: Checker,
+    checker: Checker | None,
+    sentinel: Sentinel,
     settings: Settings = Settings(),
     gate: Gate = STRICT,
 ) -> RaceResult | Failed | Undecided:
@@ -74,7 +75,8 @@ def race(
         ring = ring_for(first, signature, len(contestants), fresh, settings.batch_s, core)
         if not isinstance(ring, Ring):
             return ring
-        return _Race(contestants, signature, fresh, checker, settings, gate, core, ring).run()
+        sentinel.pin(core)
+        return _Race(contestants, signature, fresh, checker, sentinel, settings, gate, core, ring).run()
 
 
 def ring_for(
@@ -121,7 +123,8 @@ class _Race:
     contestants: Sequence[Contestant]
     signature: Signature
     fresh: Fresh
-    checker: Checker
+    checker: Checker | None
+    sentinel: Sentinel
     settings: Settings
     gate: Gate
     core: int
@@ -132,27 +135,26 @@ class _Race:
     def run(self) -> RaceResult | Failed | Undecided:
         groups: list[_Group] = []
         retries = self.settings.retries
-        with contextlib.closing(Sentinel(self.core)) as sentinel:
-            while len(groups) < self.settings.groups:
-                group = self._group(len(groups), sentinel)
-                if not isinstance(group, _Group):
-                    return group
-                if group.disturbance is None:
-                    groups.append(group)
-                elif retries == 0:
-                    return Undecided(f"{group.disturbance}; try again when the machine is quiet")
-                else:
-                    retries -= 1
-                    time.sleep(_PAUSE_S)
+        while len(groups) < self.settings.groups:
+            group = self._group(len(groups))
+            if not isinstance(group, _Group):
+                return group
+            if group.disturbance is None:
+                groups.append(group)
+            elif retries == 0:
+                return Undecided(f"{group.disturbance}; try again when the machine is quiet")
+            else:
+                retries -= 1
+                time.sleep(_PAUSE_S)
         return self._conclude(groups)
 
-    def _group(self, index: int, sentinel: Sentinel) -> _Group | Failed | Undecided:
+    def _group(self, index: int) -> _Group | Failed | Undecided:
         pressure = Pressure()
         with contextlib.ExitStack() as stack:
             seats = self._seats(index, stack)
             if not isinstance(seats, dict):
                 return seats
-            samples = self._rounds(seats, sentinel)
+            samples = self._rounds(seats)
             if not isinstance(samples, dict):
                 return samples
             for name, seat in seats.items():
@@ -160,7 +162,7 @@ class _Race:
                 if isinstance(seat, KernelSeat) and (fault := seat.check_guards()) is not None:
                     return self._blame(name, fault)
             stall = max(seat.stall() for seat in seats.values())
-        disturbed = self.gate.disturbance(sentinel.slowdown(), pressure.share(), stall)
+        disturbed = self.gate.disturbance(self.sentinel.slowdown(), pressure.share(), stall)
         for name, kept in samples.items():
             if (fault := self._check(name, kept, first_group=index == 0)) is not None:
                 return self._blame(name, fault)
@@ -193,9 +195,7 @@ class _Race:
             seats[contestant.name] = seat
         return seats
 
-    def _rounds(
-        self, seats: Mapping[str, Seat], sentinel: Sentinel
-    ) -> dict[str, list[Sampled]] | Failed | Undecided:
+    def _rounds(self, seats: Mapping[str, Seat]) -> dict[str, list[Sampled]] | Failed | Undecided:
         """Turns in random order. Of each kernel some timed calls are kept, from rounds nobody can foresee."""
         sets = [self.fresh.blank() for _ in range(max(seat.calls for seat in seats.values()))]
         kept: dict[str, list[Sampled]] = {}
@@ -204,7 +204,7 @@ class _Race:
             for tensors in sets:
                 self.fresh.refill(tensors)
             for name, seat in _random.sample(list(seats.items()), len(seats)):
-                if (fault := seat.turn(sets, sentinel.turn)) is not None:
+                if (fault := seat.turn(sets, self.sentinel.turn)) is not None:
                     return self._blame(name, fault)
                 wanted = _SAMPLES - len(kept.setdefault(name, []))
                 if isinstance(seat, KernelSeat) and _random.random() < wanted / (rounds - done):
@@ -228,7 +228,7 @@ class _Race:
             return Fault("did not start a second time")
         with session:
             fault = repeat(session, self.ring, kept)
-        if fault is None and first_group:
+        if fault is None and first_group and self.checker is not None:
             wrong = self.checker(kept[0].inputs, kept[0].outputs)
             fault = None if wrong is None else Fault(f"was wrong: {wrong}")
         return fault

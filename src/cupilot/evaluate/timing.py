@@ -108,8 +108,10 @@ def _race(
     contestants += [BaselineContestant(kind.value, kind, bench.host) for kind in effort.baselines]
     if effort.null_pair:
         contestants.append(BaselineContestant(_TWIN, BaselineKind.EAGER, bench.host))
-    checker = _checker(bench, case) if effort.checked else lambda *_: None
-    return race(contestants, case.signature, bench.fresh(case), checker, effort.race, bench.gate)
+    checker = _checker(bench, case) if effort.checked else None
+    return race(
+        contestants, case.signature, bench.fresh(case), checker, bench.sentinel, effort.race, bench.gate
+    )
 
 
 def _checker(bench: Bench, case: ShapeCase) -> Checker:

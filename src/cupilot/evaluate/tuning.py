@@ -6,7 +6,6 @@ whoever promotes a point has it verified.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,7 @@ from cupilot.evaluate.bench import Bench
 from cupilot.evaluate.built import BuiltKernel, build
 from cupilot.evaluate.clock import Fault, KernelSeat
 from cupilot.evaluate.contestant import KernelContestant
-from cupilot.evaluate.quiet import Sentinel, one_core
+from cupilot.evaluate.quiet import one_core
 from cupilot.evaluate.race import ring_for
 from cupilot.evaluate.tuner import Point, Tuned, tune
 from cupilot.kernel.file import KernelFile
@@ -53,18 +52,17 @@ def tune_at(
         progress(f"tuning at {case.name}: point {done} of at most {tries}")
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             built = list(pool.map(lambda p: build(kernel, p, case.signature, bench.device), points))
-        with one_core() as core, contextlib.closing(Sentinel(core)) as sentinel:
+        with one_core() as core:
+            bench.sentinel.pin(core)
             return [
-                each if isinstance(each, Failed) else _alone_s(bench, each, case, ring, core, sentinel)
+                each if isinstance(each, Failed) else _alone_s(bench, each, case, ring, core)
                 for each in built
             ]
 
     return tune(kernel, start, costs, tries, Random(0))
 
 
-def _alone_s(
-    bench: Bench, built: BuiltKernel, case: ShapeCase, ring: Ring, core: int, sentinel: Sentinel
-) -> float | Failed:
+def _alone_s(bench: Bench, built: BuiltKernel, case: ShapeCase, ring: Ring, core: int) -> float | Failed:
     """Seconds a call."""
     session = built.open(case.signature, ring)
     if isinstance(session, Failed):
@@ -80,7 +78,7 @@ def _alone_s(
         for _ in range(_ROUNDS):
             for tensors in sets:
                 fresh.refill(tensors)
-            fault = fault or seat.turn(sets, sentinel.turn)
+            fault = fault or seat.turn(sets, bench.sentinel.turn)
         fault = fault or seat.check_guards()
         if fault is not None:
             return Failed(Stage.TIME, f"the kernel {fault.what}")

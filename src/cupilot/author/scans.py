@@ -15,7 +15,7 @@ from cupilot.author.walks import Walk, Written
 
 PIECE = "PIECE = 8192 | 2048 | 32768"
 STRIP = "STRIP = 512 | 128 | 2048"
-_WIDE = "Products::wide"  # a vector of doubles
+_WIDE = "doubles"
 
 
 def write_scan(walk: Walk) -> Written:
@@ -37,9 +37,14 @@ class _Scanning:
             "exclusive" in words,
         )
         self.op, self.sign, self.none = ("Sums", "+", "0") if words[0] == "sum" else ("Products", "*", "1")
+        self.back = "true" if self.is_reverse else "false"
         self.frame.local |= {"here", "carry", "running", "row", "first", "last", "total", "all", "at"}
         if walk.style.vector:
-            self.frame.needs |= {"vector", "padded", "scan"}
+            self.frame.needs |= {
+                "vector",
+                "padded",
+                "scan" if walk.over[0] == walk.frame.fine[-1] else "doubles",
+            }
 
     # -- along memory --------------------------------------------------------------------------------------
 
@@ -67,19 +72,17 @@ class _Scanning:
         self.walk.lanes(axis, begin, end, body)
 
     def _vector(self, places: Sequence[Place], lane: Place) -> None:
-        frame, back = self.frame, "true" if self.is_reverse else "false"
-        frame.line(f"const auto here = scanned<{self.op}, {back}>({self._wide(self.walk, places, lane)});")
-        shown = f"moved<{self.op}, {back}, 1>(here)" if self.is_exclusive else "here"
-        carry = "(real)carry" if self.sign == "+" else "carry"
-        frame.line(f"const vec running = __builtin_convertvector({shown} {self.sign} {carry}, vec);")
-        frame.line(f"carry {self.sign}= here[{'0' if self.is_reverse else 'LANES - 1'}];")
+        frame = self.frame
+        frame.line(f"const {self.op} here = {self._scanned(self.walk, places, lane)};")
+        after = f"template up_to<{self.back}>" if self.is_exclusive else "after"
+        frame.line(f"const vec running = here.{after}(carry);")
+        frame.line(f"carry {self.sign}= here.template all<{self.back}>();")
         self._store(Text("running"), places, lane)
 
-    def _wide(self, walk: Walk, places: Sequence[Place], lane: Place) -> str:
-        """What is scanned, as wide as the scan needs it."""
+    def _scanned(self, walk: Walk, places: Sequence[Place], lane: Place) -> str:
         value = walk.bodies.values([self.source], {}, places, lane)[0]
         padded = f"padded({walk.frame.expressions.splat(value)}, {self.none}, rest...)"
-        return f"__builtin_convertvector({padded}, {self.op}::wide)"
+        return f"{self.op}::template of<{self.back}>({padded})"
 
     def _element(self, places: Sequence[Place], lane: Place) -> None:
         value = self.walk.bodies.values([self.source], {}, places, lane)[0]
@@ -128,8 +131,9 @@ class _Scanning:
 
         def body(lane: Place) -> None:
             if walk.style.vector:
-                frame.line(f"const auto all = scanned<{self.op}, false>({self._wide(walk, places, lane)});")
-                frame.line(f"total {self.sign}= all[LANES - 1];")
+                frame.line(
+                    f"total {self.sign}= {self._scanned(walk, places, lane)}.template all<{self.back}>();"
+                )
             else:
                 value = walk.bodies.values([self.source], {}, places, lane)[0]
                 frame.line(f"total {self.sign}= {value.within(1)};")

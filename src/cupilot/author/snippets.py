@@ -17,8 +17,10 @@ _NEEDS: dict[str, tuple[str, ...]] = {
     "padded": ("vector",),
     "part": ("vector",),
     "scan": ("vector",),
+    "doubles": ("vector",),
     "span": ("vector",),
     "horizontal": ("vector",),
+    "place": ("vector", "extreme"),
     "highest": ("vector", "extremes"),
     "each": ("vector",),
     "each2": ("vector",),
@@ -28,10 +30,10 @@ _NEEDS: dict[str, tuple[str, ...]] = {
 }
 _ORDER = (
     "scalar", "vector", "part", "load", "load_mask", "load_strided", "store", "store_mask", "store_strided",
-    "stream", "padded", "span", "scan", "extremes", "horizontal", "highest", "magnitude", "root", "each",
-    "each2", "reciprocal", "exp", "log", "log1p", "expm1", "tanh", "erf", "moments", "peak",
+    "stream", "padded", "span", "scan", "doubles", "extremes", "horizontal", "highest", "extreme", "place", "magnitude",
+    "root", "each", "each2", "reciprocal", "exp", "log", "log1p", "expm1", "tanh", "erf", "moments", "peak",
 )  # fmt: skip
-_COPIES = {"load", "store", "root"}
+_COPIES = {"load", "load_mask", "store", "root", "scan"}
 
 
 @cache

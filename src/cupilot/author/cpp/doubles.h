@@ -1,0 +1,1 @@
+typedef double doubles __attribute__((vector_size(sizeof(double) * LANES)));

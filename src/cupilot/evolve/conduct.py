@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from cupilot.budget import Budget
+from cupilot.device.base import Device
+from cupilot.evolve.answers import Bench
 from cupilot.evolve.champion import write_champion
 from cupilot.evolve.folder import RunFolder
 from cupilot.evolve.heritage import bequeath
@@ -26,11 +28,16 @@ class Finished:
     kernel: Path | None  # the champion's file; None where nothing beat the reference
 
 
-def conduct(folder: RunFolder, pool: Pool | None, watcher: Callable[[Problem, Budget], Watcher]) -> Finished:
+def conduct(
+    folder: RunFolder,
+    pool: Pool | None,
+    watcher: Callable[[Problem, Budget], Watcher],
+    measurer: Callable[[Problem, Device], AbstractContextManager[Bench]] = Measurer,
+) -> Finished:
     """Go on from whatever the table holds."""
     folder.begin(this_session())
     with ExitStack() as stack:
-        run = prepare(folder, watcher, lambda p, d: stack.enter_context(Measurer(p, d)), pool)
+        run = prepare(folder, watcher, lambda p, d: stack.enter_context(measurer(p, d)), pool)
         outcome = run.go()
     search = run.search
     kernel = None

@@ -97,8 +97,14 @@ class Search:
         self.settings, self.budget, self.watcher, self.cell = settings, budget, watcher, cell
         self.history = history
         self.records: tuple[Candidate, ...] = ()
+        self._bases: tuple[Candidate, ...] = ()
         self.races: tuple[tuple[Slot, Slot, Interval], ...] = ()
         self.champion: Candidate | None = None
+
+    @property
+    def base(self) -> Candidate:
+        """What new plans are written on: the first kernel, then the champion of the last epoch."""
+        return self._bases[-1] if self._bases else self.records[0]
 
     def run(self) -> Outcome:
         return self.prove(self.search())
@@ -155,6 +161,8 @@ class Search:
                     self._crown()
                     return reason
             self._crown()
+            if self.champion is not None and (generation + 1) % self.settings.generations == 0:
+                self._bases = (*self._bases, self.champion)
             best_at.append(self.champion.speedup.ratio if self.champion else 0.0)
             if generation >= self.settings.patience:
                 earlier = best_at[generation - self.settings.patience]
@@ -192,7 +200,15 @@ class Search:
 
     def _propose(self, slot: Slot, rng: Random) -> Proposal | Declined | None:
         """Something untried; None where that cannot be found."""
-        view = View(self._brief_now(), self.author, self.records, slot.generation, slot.index - 1)
+        view = View(
+            self._brief_now(),
+            self.author,
+            self.records,
+            self.base,
+            slot.generation,
+            slot.index - 1,
+            opens_epoch=slot.generation % self.settings.generations == 0,
+        )
         for attempt in range(40):
             # A policy that repeats itself is asked again as if the initial population were over.
             asked = view if attempt < 10 else replace(view, generation=max(1, view.generation))

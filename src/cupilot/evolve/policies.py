@@ -15,6 +15,7 @@ from cupilot.strategy.strategy import Strategy
 ELITES = 8
 TOURNAMENT = 3
 CROSSOVER_SHARE = 0.6
+EPOCH_PLANS = 2  # fresh plans on the best kernel so far, at the beginning of a later epoch
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,10 @@ class View:
     brief: Brief
     author: Author
     records: tuple[Candidate, ...]
+    base: Candidate  # what plans are written on: the first kernel, later the best of the last epoch
     generation: int
     index: int
+    opens_epoch: bool = False
 
 
 @dataclass(frozen=True)
@@ -41,14 +44,11 @@ Policy = Callable[[View, Random], Proposal | Declined]
 
 def sce(view: View, rng: Random) -> Proposal | Declined:
     """Strategy-coordinated evolution: seed from the pool, then cross and mutate strategies of the elite."""
-    first = view.records[0]
-    if view.generation == 0:
-        if view.index < len(view.brief.similar):
-            return Proposal(view.brief.similar[view.index], "pool", first)
-        return _proposal(view.author.plan(view.brief, rng), "plan", first)
     pool = elites(view.records, ELITES)
-    if not pool:
-        return _proposal(view.author.plan(view.brief, rng), "plan", first)
+    if view.generation == 0 and view.index < len(view.brief.similar):
+        return Proposal(view.brief.similar[view.index], "pool", view.base)
+    if view.generation == 0 or not pool or (view.opens_epoch and view.index < EPOCH_PLANS):
+        return _proposal(view.author.plan(view.brief, rng), "plan", view.base)
     a, b = _tournament(pool, rng), _tournament(pool, rng)
     if a.strategy.hash != b.strategy.hash and rng.random() < CROSSOVER_SHARE:
         base = fitter(a, b)

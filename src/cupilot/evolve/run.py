@@ -6,7 +6,7 @@ at the first question that nobody has answered.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +29,9 @@ from cupilot.problem.loading import load
 from cupilot.problem.problem import Problem
 from cupilot.roofline import Placement, Zone
 from cupilot.store import UnansweredError
+from cupilot.strategy.algebra import settle
+from cupilot.strategy.strategy import Strategy, is_usable
+from cupilot.strategy.tactics import Cookbook
 
 PROOF_RESERVE_S = 40.0  # for the final proof, but never more than a third of the time
 NOT_FINISHED = "not finished"
@@ -85,13 +88,14 @@ def prepare(
     placement = stand(folder.store, problem, asked.device, offline=make_bench is None)
     cell = Cell(placement.zone if placement else Zone.MEMORY, _family(author, problem), asked.device)
     heritage = inherit(folder.store, pool, problem, placement, cell, asked, offline=make_bench is None)
+    cookbook = author.cookbook(problem)
     brief = Brief(
         problem,
         asked.device,
         device.language,
-        author.cookbook(problem),
+        cookbook,
         placement if asked.roofline else None,
-        similar=heritage.strategies,
+        similar=tuple(_fitting(heritage.strategies, cookbook, words=asked.model is not None)),
     )
     search = Search(
         brief,
@@ -166,6 +170,17 @@ class _Witness:
 def _family(author: Author, problem: Problem) -> str:
     family = author.family(problem)
     return "" if isinstance(family, Declined) else family
+
+
+def _fitting(inherited: Iterable[Strategy], cookbook: Cookbook, *, words: bool) -> Iterator[Strategy]:
+    """What of them this author can do for this problem; steps in words only where a model reads them."""
+    seen = {Strategy().hash}
+    for strategy in inherited:
+        allowed = [use for use in strategy.uses if is_usable(use, cookbook)]
+        fitted = Strategy(tuple(settle(allowed, cookbook)), strategy.free_steps if words else ())
+        if fitted.hash not in seen:
+            seen.add(fitted.hash)
+            yield fitted
 
 
 def _same_problem(folder: RunFolder, problem: Problem) -> None:

@@ -125,6 +125,17 @@ def _check_parameters(use: TacticUse, cookbook: Cookbook) -> None:
         raise StrategyError(f"{use}: gives no value for {', '.join(sorted(lacking))}")
 
 
+def is_usable(use: TacticUse, cookbook: Cookbook) -> bool:
+    """Known here, and complete; whether it goes with others is another question."""
+    try:
+        if use.tactic in cookbook:
+            _check_parameters(use, cookbook)
+            return True
+    except StrategyError:
+        pass
+    return False
+
+
 def is_valid(strategy: Strategy, cookbook: Cookbook) -> bool:
     try:
         check(strategy, cookbook)

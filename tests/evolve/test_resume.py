@@ -1,0 +1,114 @@
+"""A run is killed at random moments and goes on: nothing counts twice, only what was in flight is lost."""
+
+import multiprocessing
+import random
+import time
+from pathlib import Path
+
+import pytest
+from killable import ASKED, Slow, go_on
+
+from cupilot.errors import UsageError
+from cupilot.evolve.conduct import Finished, conduct
+from cupilot.evolve.folder import Asked, RunFolder
+from cupilot.evolve.run import NOT_FINISHED, replay
+from cupilot.evolve.watching import Silent
+
+KILLS = 30
+FRESH = multiprocessing.get_context("forkserver")  # forks from a process that has torch and never used it
+FRESH.set_forkserver_preload(["killable"])
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finished, int]:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    finished = go_on(folder / "run", folder / "log", 0)
+    return finished, len((folder / "log").read_text().splitlines())
+
+
+def test_killed_thirty_times_it_ends_where_an_undisturbed_run_ends(
+    undisturbed: tuple[Finished, int], tmp_path: Path
+) -> None:
+    finished, questions = undisturbed
+    run, log = tmp_path / "run", tmp_path / "log"
+    rng = random.Random(int(time.time()))
+    kills = 0
+    for _ in range(KILLS):
+        child = FRESH.Process(target=go_on, args=(run, log, 0.02))
+        child.start()
+        child.join(rng.uniform(0.1, 1.2))
+        kills += child.is_alive()
+        child.kill()
+        child.join()
+    resumed = go_on(run, log, 0)
+
+    assert kills > KILLS // 2
+    asked = len(log.read_text().splitlines())
+    assert questions <= asked <= questions + kills  # at most what was in flight is asked again
+    assert resumed.outcome.spent.evaluations == finished.outcome.spent.evaluations > 15
+    path = [(c.slot, c.intended.hash) for c in finished.outcome.records]
+    assert [(c.slot, c.intended.hash) for c in resumed.outcome.records] == path
+    assert resumed.outcome.champion is not None and finished.outcome.champion is not None
+    assert resumed.outcome.champion.slot == finished.outcome.champion.slot
+    assert resumed.outcome.reason == finished.outcome.reason
+
+
+def test_resuming_a_finished_run_asks_nothing(tmp_path: Path) -> None:
+    first = go_on(tmp_path / "run", tmp_path / "log", 0)
+    asked = (tmp_path / "log").read_text()
+    again = go_on(tmp_path / "run", tmp_path / "log", 0)
+    assert (tmp_path / "log").read_text() == asked
+    assert again.outcome.spent.evaluations == first.outcome.spent.evaluations
+
+
+def test_a_larger_budget_goes_on_where_the_run_ended(tmp_path: Path) -> None:
+    run, log = tmp_path / "run", tmp_path / "log"
+    with RunFolder.create(run, Asked("suite:softmax", budget="8evals", pool=False)) as folder:
+        conduct(folder, None, lambda *_: Silent(), lambda *_: Slow(log, 0))
+    before = log.read_text().count("evaluate")
+    with RunFolder.open(run, exclusive=True) as folder:
+        folder.ask_again(Asked("suite:softmax", budget="12evals", pool=False))
+        more = conduct(folder, None, lambda *_: Silent(), lambda *_: Slow(log, 0))
+    assert (before, log.read_text().count("evaluate")) == (8, 12)
+    assert more.outcome.spent.evaluations == 12
+
+
+def test_a_run_can_be_looked_at_whenever_it_was_cut_short(
+    undisturbed: tuple[Finished, int], tmp_path: Path
+) -> None:
+    run, log = tmp_path / "run", tmp_path / "log"
+    child = FRESH.Process(target=go_on, args=(run, log, 0.05))
+    child.start()
+    while not log.exists() or len(log.read_text().splitlines()) < 5:
+        assert child.is_alive()
+        time.sleep(0.01)
+    seen = replay(run)  # beside the process that owns it
+    child.kill()
+    child.join()
+    cut = replay(run)
+    assert seen.outcome.reason == cut.outcome.reason == NOT_FINISHED and not cut.is_finished
+    slots = [c.slot for c in undisturbed[0].outcome.records]
+    assert [c.slot for c in cut.outcome.records] == slots[: len(cut.outcome.records)]
+    assert 1 <= len(seen.outcome.records) <= len(cut.outcome.records)
+
+
+def test_a_changed_problem_is_refused(tmp_path: Path) -> None:
+    problem = tmp_path / "problem.py"
+    text = (
+        "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return torch.{}(x)\n"
+    )
+    tail = "def get_inputs():\n    return [torch.randn(8, 8)]\n"
+    problem.write_text(text.format("relu") + tail)
+    with RunFolder.create(tmp_path / "run", Asked(str(problem), budget="2evals", pool=False)) as folder:
+        conduct(folder, None, lambda *_: Silent(), lambda *_: Slow(tmp_path / "log", 0))
+    problem.write_text(text.format("tanh") + tail)
+    with pytest.raises(UsageError, match="is not what it was"):
+        replay(tmp_path / "run")
+
+
+def test_one_owner_at_a_time(tmp_path: Path) -> None:
+    with RunFolder.create(tmp_path / "run", ASKED):
+        with pytest.raises(UsageError, match="another process"):
+            RunFolder.open(tmp_path / "run", exclusive=True)
+        with pytest.raises(UsageError, match="is a run already"):
+            RunFolder.create(tmp_path / "run", ASKED)

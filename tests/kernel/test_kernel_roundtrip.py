@@ -166,7 +166,11 @@ words = st.one_of(
     st.text("ab:\n\t *#/", max_size=40),
     st.sampled_from(["tune:", " launch:\n x", "Note:\nab", "flags: fast", "*/", "a\r\nb\rc", "/* cupilot 1"]),
 )
-sources = words.filter(lambda text: text.strip(" \t\n\r") != "")
+UNSEEN = ["Cc", "Cf", "Zl", "Zp"]
+sources = st.one_of(
+    st.text(st.characters(codec="utf-8", exclude_categories=UNSEEN, include_characters="\t\n"), max_size=60),
+    st.sampled_from(["int x;\r\nint y;", "*/", "/* cupilot 1", "tune:"]),
+).filter(lambda text: text.strip(" \t\n\r") != "")
 files = st.builds(KernelFile, words, tunables, conditions(), programs(), sources, words, words)
 
 

@@ -43,6 +43,7 @@ _LOG_CHARS = 6000
 _FIRST_ERROR = re.compile(r"^kernel:(\d+):(?:\d+:)? (?:fatal )?error: (.*)$", re.MULTILINE)
 _ANY_ERROR = re.compile(r"^.*?(?:error|undefined reference|Error): ?(.*)$", re.MULTILINE)
 _ABSENT = re.compile(r"^launch:.*?'(?:::)?(\w+)'.*? (?:was not|has not been) declared", re.MULTILINE)
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _STOPPED = re.compile(r"(\w[\w ]*) signal terminated program \w+")
 
 
@@ -120,6 +121,7 @@ def build(kernel: KernelFile, point: Mapping[str, int], names: tuple[str, ...]) 
         command = [str(cxx.path), *FLAGS, "-include", str(thunk), str(source), "-o", str(built), *_LIBRARIES]
         answer = run_jailed(command, Path(work), read=[thunk], limit_s=COMPILE_LIMIT_S)
         said = answer.output.replace(f"{work}/", "").replace(f"{native.SOURCES}/", "")
+        said = _CONTROLS.sub("?", said)  # a terminal would act on them
         if answer.status != 0 or answer.ended or not built.is_file():
             return _compile_failure(answer, said)
         (Path(work) / "log").write_text(_trim(said))

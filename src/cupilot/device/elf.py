@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from itertools import pairwise, takewhile
 
-PT_LOAD, PT_TLS, PT_GNU_STACK, PT_GNU_RELRO = 1, 7, 0x6474E551, 0x6474E552
+PT_LOAD, PT_DYNAMIC, PT_TLS, PT_GNU_STACK, PT_GNU_RELRO = 1, 2, 7, 0x6474E551, 0x6474E552
 PF_X, PF_W = 1, 2
-SHT_SYMTAB, SHT_RELA, SHT_DYNAMIC, SHT_NOBITS, SHT_REL, SHT_DYNSYM = 2, 4, 6, 8, 9, 11
+SHT_SYMTAB, SHT_STRTAB, SHT_RELA, SHT_DYNAMIC, SHT_NOBITS, SHT_DYNSYM = 2, 3, 4, 6, 8, 11
+DT_NEEDED, DT_PLTRELSZ, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_RELASZ, DT_JMPREL = 1, 2, 5, 6, 7, 8, 23
 SHF_WRITE, SHF_EXECINSTR, SHF_TLS = 1, 4, 0x400
 STT_OBJECT, STT_FUNC, STT_TLS, STT_GNU_IFUNC = 1, 2, 6, 10
 _MAX_ENTRIES = 100_000
@@ -72,12 +74,53 @@ class Elf:
         return found
 
     def dynamic(self) -> list[tuple[int, int]]:
-        """Tags and values of the dynamic section."""
+        """Tags and values of the dynamic table, as the loader finds it: through the segments."""
         entries: list[tuple[int, int]] = []
-        for section in self.sections:
-            if section.type == SHT_DYNAMIC:
-                entries += [(tag, value) for tag, value in _table(self.contents(section), "<QQ")]
+        for segment in self.segments:
+            if segment.type == PT_DYNAMIC:
+                table = _table(self.mapped(segment.address, segment.file_bytes), "<QQ")
+                entries += [(tag, value) for tag, value in takewhile(lambda entry: entry[0] != 0, table)]
         return entries
+
+    def needed(self) -> set[str]:
+        """The names of the libraries it asks for."""
+        (names,) = (s for s in self.sections if s.address == self.tag(DT_STRTAB) and s.type == SHT_STRTAB)
+        return {_text(self.contents(names), value) for tag, value in self.dynamic() if tag == DT_NEEDED}
+
+    def tag(self, wanted: int) -> int | None:
+        values = [value for tag, value in self.dynamic() if tag == wanted]
+        if len(values) > 1:
+            raise ElfError("a dynamic tag is there twice")
+        return values[0] if values else None
+
+    def check_agreement(self) -> None:
+        """`ElfError` where the loader, which goes by segments and tags, would find other tables than we."""
+        loads = [s for s in self.segments if s.type == PT_LOAD]
+        if any(a.address + a.memory_bytes > b.address for a, b in pairwise(loads)):
+            raise ElfError("segments overlap")
+        tables = (SHT_DYNAMIC, SHT_DYNSYM, SHT_RELA, SHT_STRTAB)
+        for s in self.sections:
+            if s.type in tables and s.address and self.mapped(s.address, s.size) != self.contents(s):
+                raise ElfError("a section lies elsewhere than it says")
+        found = {kind: [s for s in self.sections if s.type == kind and s.address] for kind in tables}
+        dynamic = [(s.address, s.file_bytes) for s in self.segments if s.type == PT_DYNAMIC]
+        symbols = found[SHT_DYNSYM]
+        if len(dynamic) != 1 or dynamic != [(s.address, s.size) for s in found[SHT_DYNAMIC]]:
+            raise ElfError("the sections do not show the dynamic table that the loader reads")
+        if [s.address for s in symbols] != [self.tag(DT_SYMTAB)]:
+            raise ElfError("the sections do not show the symbols that the loader reads")
+        if [s.address for s in found[SHT_STRTAB]] != [self.tag(DT_STRTAB)] or (
+            self.sections[symbols[0].link] is not found[SHT_STRTAB][0]
+        ):
+            raise ElfError("the sections do not show the names that the loader reads")
+        relocations = {s.address: s.size for s in found[SHT_RELA]}
+        for start, size in ((DT_RELA, DT_RELASZ), (DT_JMPREL, DT_PLTRELSZ)):
+            at, left = self.tag(start) or 0, self.tag(size) or 0
+            while left > 0:
+                if at not in relocations or relocations[at] == 0:
+                    raise ElfError("the sections do not show the relocations that the loader applies")
+                left -= relocations[at]
+                at += relocations[at]
 
     def relocation_types(self) -> set[int]:
         found: set[int] = set()
@@ -90,6 +133,13 @@ class Elf:
         if section.type == SHT_NOBITS:
             return b""
         return _slice(self.data, section.offset, section.size)
+
+    def mapped(self, address: int, size: int) -> bytes:
+        """What the loader puts at an address."""
+        for s in self.segments:
+            if s.type == PT_LOAD and s.address <= address and address + size <= s.address + s.file_bytes:
+                return _slice(self.data, s.offset + address - s.address, size)
+        raise ElfError("an address lies in no segment")
 
     def at(self, address: int, size: int) -> bytes:
         """Constant data at an address, as the loader would map it: from a segment that is never writable."""

@@ -25,6 +25,11 @@ _MEMORY = {"memcpy", "memset", "memmove", "memcmp"}
 _LIBRARY = re.compile(rf"(?:{_MATH})[fl]?|lgammaf?_r|_ZGV[bcde]N\d+v+_\w+")
 _DT_INIT, _DT_FINI, _DT_TEXTREL, _DT_INIT_ARRAY, _DT_FINI_ARRAY, _DT_FLAGS = 12, 13, 22, 25, 26, 30
 _DF_TEXTREL = 4
+_PAGE = 4096
+# What an ordinary library says to the loader: its tables, its flags, the libraries it needs. No search paths,
+# no filters, no relocations in other forms.
+_PLAIN_TAGS = frozenset({*range(1, 12), 20, 22, 23, 24, 30, 0x6FFFFEF5, *range(0x6FFFFFF0, 0x70000000)})
+_NEEDED = frozenset({"libm.so.6", "libmvec.so.1", "libgcc_s.so.1", "libc.so.6", "ld-linux-x86-64.so.2"})
 _R_X86_64_COPY, _R_X86_64_IRELATIVE = 5, 37
 _SPELLINGS = {
     "_Znwm": "operator new",
@@ -32,7 +37,13 @@ _SPELLINGS = {
     "_ZdlPv": "operator delete",
     "_ZdlPvm": "operator delete",
 }
+_LINKERS_OWN = {"_DYNAMIC", "_GLOBAL_OFFSET_TABLE_"}
 _WEAK_NOTHINGS = {"__gmon_start__", "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable"}
+_PREFIXES = frozenset(
+    ("lock", "rep", "repz", "repnz", "data16", "addr32", "bnd", "notrack", "cs", "ds", "es", "fs", "gs", "ss")
+)
+_TIME, _DICE = "measures time", "rolls dice: a kernel gives the same result every time"
+_MODE, _CACHE = "changes how floating-point numbers are handled", "flushes caches"
 _FORBIDDEN_INSTRUCTIONS = {
     "syscall": "makes system calls",
     "sysenter": "makes system calls",
@@ -44,6 +55,13 @@ _FORBIDDEN_INSTRUCTIONS = {
     "wrfsbase": "changes the thread's registers",
     "wrgsbase": "changes the thread's registers",
     "xbegin": "starts memory transactions",
+    **dict.fromkeys(("umonitor", "umwait", "tpause", "monitorx", "mwaitx", "rdpru"), _TIME),
+    **dict.fromkeys(("rdrand", "rdseed"), _DICE),
+    **dict.fromkeys(("ldmxcsr", "vldmxcsr", "fldcw", "fldenv", "frstor", "fxrstor", "xrstor"), _MODE),
+    **dict.fromkeys(("clflush", "clflushopt", "clwb", "cldemote", "wbnoinvd"), _CACHE),
+    **dict.fromkeys(
+        ("cpuid", "rdpid", "xgetbv", "sidt", "sgdt", "sldt", "str"), "looks at the machine it runs on"
+    ),
 }
 
 
@@ -51,6 +69,7 @@ def inspect_elf(data: bytes) -> str | None:
     """None, or why the library is refused, completing the sentence "the kernel ..."."""
     try:
         library = elf.read_elf(data)
+        library.check_agreement()
         return _state(library) or _start_up(library) or _loader_tricks(library) or _foreign_calls(library)
     except ElfError as error:
         return f"compiles to a file that cannot be inspected ({error})"
@@ -61,7 +80,7 @@ def _state(library: Elf) -> str | None:
         names = _names_in(library, lambda s: bool(s.flags & elf.SHF_TLS), elf.STT_TLS)
         return f"keeps thread-local state{names}: kernels have no memory between calls; use scratch()"
     relro = [s for s in library.segments if s.type == elf.PT_GNU_RELRO]
-    protected = [(s.address, s.address + s.memory_bytes) for s in relro]
+    protected = [(s.address, (s.address + s.memory_bytes) & -_PAGE) for s in relro]  # as the loader rounds
     for segment in library.segments:
         if segment.type != elf.PT_LOAD or not segment.flags & elf.PF_W:
             continue
@@ -87,6 +106,7 @@ def _names_in(library: Elf, wanted: Callable[[Section], bool], kind: int) -> str
         for symbol in library.symbols(elf.SHT_SYMTAB)
         if symbol.type == kind
         and symbol.name
+        and symbol.name not in _LINKERS_OWN
         and (kind == elf.STT_TLS or any(s.address <= symbol.address < s.address + s.size for s in sections))
     ]
     return f" (`{'`, `'.join(sorted(set(names))[:3])}`)" if names else ""
@@ -109,6 +129,12 @@ def _loader_tricks(library: Elf) -> str | None:
     dynamic = library.dynamic()
     if any(tag == _DT_TEXTREL or (tag == _DT_FLAGS and value & _DF_TEXTREL) for tag, value in dynamic):
         return "has code that is rewritten while it is loaded (text relocations)"
+    strange = {tag for tag, _ in dynamic} - _PLAIN_TAGS
+    if strange:
+        return f"asks the loader for something unusual (dynamic tag {min(strange):#x})"
+    unknown = library.needed() - _NEEDED
+    if unknown:
+        return f"asks for the library `{min(unknown)}`: only mathematics can be called"
     if _R_X86_64_COPY in types:
         return "copies data out of another library"
     if any(s.type == elf.PT_GNU_STACK and s.flags & elf.PF_X for s in library.segments):
@@ -168,7 +194,9 @@ def inspect_instructions(library: Path, work: Path) -> str | None:
     for line in listing.output.splitlines():
         if line[:1] != "\t":
             continue
-        mnemonic = line.split(None, 1)[0] if line.strip() else ""
+        words = line.split()
+        plain = (word for word in words if word not in _PREFIXES and not word.startswith("rex"))
+        mnemonic = next(plain, "")
         if mnemonic in _FORBIDDEN_INSTRUCTIONS:
             return f"{_FORBIDDEN_INSTRUCTIONS[mnemonic]} (`{mnemonic}`): a kernel computes, and nothing else"
     return None

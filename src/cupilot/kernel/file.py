@@ -25,6 +25,11 @@ SECTIONS = ("tune", "where", "launch", "strategy", "proof")
 RESERVED_SECTIONS = ("flags", "once")
 
 _OPENING = re.compile(r"/\*[ \t]*cupilot(?![A-Za-z0-9_])[ \t]*([^\s*]*)")
+# Control characters but tab and line feed; what turns the direction of text; line ends of other alphabets.
+_UNSEEN = re.compile(
+    "[\x01-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
+)
+_SPLICE = re.compile(r"\\[ \t]*\n")
 _HEADING = re.compile(r"([A-Za-z_][A-Za-z0-9_]*):[ \t]*(.*)")
 _EXAMPLE = "begin the file with /* cupilot 1, the sections tune:, where: and launch:, and */"
 
@@ -113,9 +118,14 @@ def _check_length(text: str) -> None:
 
 
 def _check_text(text: str) -> None:
+    """Nothing that a reader would not see, and that a terminal or another reader would act on."""
     bad = re.search("[\x00\ud800-\udfff]", text)
     if bad:
         raise mistake("the file is not text", _position(text, bad.start()), "save it as UTF-8")
+    unseen = _UNSEEN.search(text)
+    if unseen:
+        message = f"the character U+{ord(unseen[0]):04X} cannot be seen"
+        raise mistake(message, _position(text, unseen.start()), "remove it: a kernel reads as it compiles")
 
 
 def _header(text: str) -> tuple[int, int]:
@@ -136,6 +146,13 @@ def _header(text: str) -> tuple[int, int]:
     end = text.find("*/", opening.end())
     if end < 0:
         raise mistake("the header is never closed", _position(text, first), "end the comment with */")
+    splice = _SPLICE.search(text, first, end)
+    if splice:
+        raise mistake(
+            "a line of the header ends with a backslash",
+            _position(text, splice.start()),
+            "remove it: a compiler would join the lines, and could see the comment end elsewhere",
+        )
     return opening.end(), end
 
 
@@ -200,6 +217,7 @@ def _dedented(words: str) -> list[str]:
 
 def _printable(words: str) -> list[str]:
     """Free words as lines that a header can hold: nothing that ends it, no blanks at the ends."""
-    lines = [line.rstrip(" \t") for line in _unix(words).replace("*/", "* /").split("\n")]
+    text = _UNSEEN.sub("?", _unix(words)).replace("*/", "* /")
+    lines = [line.rstrip(" \t\\") for line in text.split("\n")]
     full = [index for index, line in enumerate(lines) if line]
     return lines[full[0] : full[-1] + 1] if full else []

@@ -23,7 +23,9 @@ bool filter_calls() {
           SYS_keyctl, SYS_add_key, SYS_request_key, SYS_io_uring_setup, SYS_io_uring_enter, SYS_init_module,
           SYS_finit_module, SYS_kexec_load, SYS_reboot, SYS_swapon, SYS_swapoff, SYS_setsid, SYS_setpgid,
           SYS_shmget, SYS_shmat, SYS_msgget, SYS_semget, SYS_mq_open, SYS_personality, SYS_clock_settime,
-          SYS_settimeofday, SYS_open_by_handle_at, SYS_name_to_handle_at, SYS_quotactl, SYS_acct})
+          SYS_settimeofday, SYS_open_by_handle_at, SYS_name_to_handle_at, SYS_quotactl, SYS_acct, SYS_sendmmsg,
+          SYS_recvmmsg, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo, SYS_pidfd_getfd, SYS_process_madvise, SYS_kcmp,
+          SYS_move_mount, SYS_fsopen, SYS_fsmount, SYS_open_tree, SYS_mount_setattr, SYS_fanotify_init})
         filter.on(number, SECCOMP_RET_ERRNO | EPERM);
     filter.on(SYS_clone3, SECCOMP_RET_ERRNO | ENOSYS);  // its flags cannot be filtered; libc falls back to clone
     return filter.install(false);

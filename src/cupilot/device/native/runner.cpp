@@ -3,7 +3,7 @@
 // answers go out on descriptor 1. The parent writes inputs and reads outputs directly in this memory.
 //
 // Before the candidate's library is mapped: limits, no new privileges, no files but that library, no time-stamp
-// counter, and only the system calls that mapping needs. Before its first instruction runs: only read(0), write(1),
+// counter, no shared clock, and only the system calls that mapping needs. Before its first instruction runs: only read(0), write(1),
 // exit_group, and with several threads private futexes. Everything else kills the process. What a candidate does
 // to this process's own memory is its own loss: nothing in here is trusted, nothing secret is here.
 #include <dlfcn.h>
@@ -237,6 +237,23 @@ Word reserve_arena(Word bytes) {
     return base;
 }
 
+// The time can be read without a system call from pages that Linux maps into every process: not into this one.
+void unmap_clock() {
+    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    static char text[1 << 16];
+    Word size = 0;
+    for (long n; fd >= 0 && (n = read(fd, text + size, sizeof text - 1 - size)) > 0;) size += static_cast<Word>(n);
+    close(fd);
+    if (size == 0) refuse("cannot read /proc/self/maps", strerror(errno));
+    for (char *line = text, *end; (end = strchr(line, '\n')) != nullptr; line = end + 1) {
+        *end = 0;
+        if (strstr(line, "[vvar") == nullptr) continue;  // the code beside it, [vdso], is known to the loader
+        char* dash;
+        Word from = strtoull(line, &dash, 16), to = strtoull(dash + 1, nullptr, 16);
+        if (munmap(reinterpret_cast<void*>(from), to - from) != 0) refuse("cannot remove the shared clock", strerror(errno));
+    }
+}
+
 void give_up_privileges(const char* library, Word address_bytes, Word cpu_seconds) {
     bool limited = sandbox::limit(RLIMIT_AS, address_bytes) && sandbox::limit(RLIMIT_CPU, cpu_seconds) &&
                    sandbox::limit(RLIMIT_FSIZE, 0) && sandbox::limit(RLIMIT_CORE, 0) && sandbox::limit(RLIMIT_NOFILE, 8);
@@ -294,6 +311,7 @@ int main() {
     if (kernels > kMaxKernels) leave(3);
 
     Word base = reserve_arena(arena_bytes);
+    unmap_clock();
     give_up_privileges(library, address_bytes, cpu_seconds);
     start_workers(threads);
     allow_loading();

@@ -100,7 +100,7 @@ def read_strategy(text: str, cookbook: Cookbook, parents: tuple[str, ...] = ()) 
         raise InvalidAnswerError(f"it has {len(steps)} steps: give at most {MAX_STEPS}")
     if not uses and not steps:
         raise InvalidAnswerError("the strategy is empty: name at least one tactic or step")
-    rationale = " ".join(_text(data.get("rationale"), "rationale", _RATIONALE_CHARS).split())
+    rationale = " ".join(_text(data.get("rationale", ""), "rationale", _RATIONALE_CHARS).split())
     strategy = Strategy(
         tuple(sorted(uses)), tuple(dict.fromkeys(steps)), rationale, _effect(data.get("expected")), parents
     )

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from cupilot.device.base import NUMPY_TYPES, Array
 from cupilot.device.cpu import launched
@@ -343,6 +344,42 @@ def time_us(gpu: Gpu, ready: Ready) -> tuple[float, float]:
     return spent, moved / spent / 1000
 
 
+def eager_us(problem: Problem) -> float:
+    """Microseconds of torch's own kernels for the reference, replayed as a graph so that dispatch is free."""
+    if not torch.cuda.is_available():
+        return math.nan
+    drawn = draw_inputs(problem, problem.targets[0], Distribution("normal"), 1)
+    tensors = {name: tensor.cuda() for name, tensor in drawn.items()}
+    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    with torch.no_grad(), torch.cuda.stream(stream):
+        for _ in range(3):
+            problem.program.call(tensors)
+        with torch.cuda.graph(graph, stream=stream):
+            problem.program.call(tensors)
+    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+
+    def batch(calls: int) -> float:
+        first.record()
+        for _ in range(calls):
+            graph.replay()
+        last.record()
+        last.synchronize()
+        return 1000 * first.elapsed_time(last) / calls
+
+    batch(3)
+    calls = max(3, min(500, int(TARGET_BATCH_US / batch(3))))
+    return statistics.median(batch(calls) for _ in range(7))
+
+
+@cache
+def eager_of(folder: Path) -> float:
+    try:
+        return eager_us(problem_of(folder, "gpu"))
+    except RuntimeError as error:
+        print(f"eager cannot be timed: {str(error).splitlines()[0]}", file=sys.stderr)
+        return math.nan
+
+
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     arguments.add_argument("--arch", default="sm_90")
@@ -358,17 +395,21 @@ def main() -> int:
     kernels = (
         stored(chosen.prepared, chosen.only) if chosen.prepared else compile_all(chosen.arch, chosen.only)
     )
-    print(f"{gpu.name}\n\n| kernel | verdict | inputs | worst error of allowed | us | GB/s |")
-    print("| --- | --- | --- | --- | --- | --- |")
+    print(f"{gpu.name}\n\n| kernel | verdict | inputs | worst error of allowed | us | GB/s | eager us |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
     rows = []
     for ready in kernels:
         name = str(ready.path.relative_to(EXAMPLES))
         wrong, worst, tried = judge(gpu, ready)
         spent, rate = (math.nan, math.nan) if wrong else time_us(gpu, ready)
+        eager = eager_of(ready.path.parent)
         rows.append({"kernel": name, "wrong": wrong, "worst": worst, "inputs": tried, "us": spent,
-                     "gb_per_s": rate})  # fmt: skip
+                     "gb_per_s": rate, "eager_us": eager})  # fmt: skip
         verdict = wrong or "right"
-        print(f"| {name} | {verdict} | {tried} | {worst:.2g} | {spent:.1f} | {rate:.0f} |", flush=True)
+        print(
+            f"| {name} | {verdict} | {tried} | {worst:.2g} | {spent:.1f} | {rate:.0f} | {eager:.1f} |",
+            flush=True,
+        )
         if chosen.json:
             chosen.json.write_text(json.dumps({"gpu": gpu.name, "kernels": rows}, indent=1))
     bad = sum(bool(row["wrong"]) for row in rows)

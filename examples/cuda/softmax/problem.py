@@ -2,7 +2,7 @@
 
 import torch
 
-SIZES = {"gpu": {"rows": 16384, "columns": 4096}}
+SIZES = {"wide": {"rows": 1024, "columns": 4096}, "gpu": {"rows": 16384, "columns": 4096}}
 
 
 class Model(torch.nn.Module):

@@ -148,10 +148,10 @@ const char* touch_shared(Warp& w, u32 offset, u32 bytes, u32 lane, Access access
             continue;
         }
         const bool both_strong = access == Access::kStrong && written & kStrongBit;
-        const bool unchanged = stored && memcmp(block.shared + offset, stored, bytes) == 0;
-        if (clash && !both_strong && !unchanged) return "race-shared-write";
+        const auto unchanged = [&] { return stored && memcmp(block.shared + offset, stored, bytes) == 0; };
+        if (clash && !both_strong && !unchanged()) return "race-shared-write";
         other = read & kThreadBits;
-        if (concurrent(read) && !unchanged) return "race-shared-write-after-read";
+        if (concurrent(read) && !unchanged()) return "race-shared-write-after-read";
         // A plain write stays one, for others, although its thread adds an atomic before anybody could know of it.
         const bool still_plain = (written & ~kSeveral) == mine;
         written = mine | crowded | (access == Access::kStrong && !still_plain ? kStrongBit | (clash ? kSeveral : 0) : 0);
@@ -182,10 +182,10 @@ const char* touch_global(Warp& w, Buffer& buffer, u64 offset, u32 bytes, Access 
             continue;
         }
         const bool both_strong = access == Access::kStrong && written & kGlobalStrong;
-        const bool unchanged = stored && memcmp(buffer.host + offset, stored, bytes) == 0;
-        if (clash && !both_strong && !unchanged) return "race-global-write";
+        const auto unchanged = [&] { return stored && memcmp(buffer.host + offset, stored, bytes) == 0; };
+        if (clash && !both_strong && !unchanged()) return "race-global-write";
         other = block_of(read);
-        if (concurrent(read) && !unchanged) return "race-global-write-after-read";
+        if (concurrent(read) && !unchanged()) return "race-global-write-after-read";
         written = mine | (access == Access::kStrong ? kGlobalStrong | (clash ? kGlobalSeveral : 0) : 0);
     }
     return nullptr;

@@ -38,6 +38,7 @@ template <class To> Stored<To> narrow(f64 v, u32 mode) {
     else if constexpr (std::is_same_v<To, Bfloat>) return bfloat_from_double(v, mode);
     else if constexpr (std::is_same_v<To, f64>) return v;
     else {
+        if (mode == kNearest) return static_cast<f32>(v);
         const WithRounding rounding(mode);
         volatile f64 x = v;
         return static_cast<f32>(x);
@@ -63,6 +64,7 @@ template <class To, class From> Stored<To> convert(Stored<From> a, u32 x) {
             const bool huge = a >= (From(1) << 53) || (std::is_signed_v<From> && a <= -(From(1) << 53));
             return narrow<To>(static_cast<f64>(huge ? static_cast<From>((a >> 11 << 11) | (a & 2047 ? 2048 : 0)) : a), mode);
         } else {
+            if (mode == kNearest) return static_cast<To>(a);
             const WithRounding rounding(mode);
             volatile From v = a;
             return static_cast<To>(v);

@@ -39,7 +39,7 @@ _DECLARATION = re.compile(
     r"(?:\.align\s+(\d+)\s+)?(?:\.v(\d)\s+)?\.[busf](\d+)\s+([\w$]+)((?:\s*\[\s*\d*\s*\])*)"
 )
 _REGISTERS = re.compile(r"\.reg\s+(?:\.v\d\s+)?\.(\w+)\s+(.*)", re.DOTALL)
-_INSTRUCTION = re.compile(r"(?:@(!?\s*%[\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
+_INSTRUCTION = re.compile(r"(?:@(!?\s*%?[\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
 _LOC = re.compile(r"\.loc\s+(\d+)\s+(\d+)\s+\d+(?:\s*,[^\n]*?inlined_at\s+(\d+)\s+(\d+)\s+\d+)?[^\n]*")
 _TOKEN = re.compile(
     r"""\s+

@@ -41,6 +41,7 @@ def model_author(
     tables = _kept(store, "cookbook", lambda: load_cookbook().written_in(language).to_json(), offline)
     files = _kept(store, "prompts", lambda: dict(shipped_prompts().files), offline)
     asking = Asking(store, budget, callers)
+    asking.check()
     return ModelAuthor(models, asking, recorded_cookbook(tables), Prompts(files), most_tokens=most_tokens)
 
 

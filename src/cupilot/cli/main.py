@@ -5,6 +5,7 @@ Exit codes: 0 passed, 1 failed, 2 usage or environment, 3 undecided.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ import typer
 from rich.console import Console
 
 from cupilot.cli import pool
-from cupilot.errors import CupilotError
+from cupilot.errors import CupilotError, UsageError
 
 app = typer.Typer(
     name="cupilot",
@@ -50,7 +51,7 @@ def optimize(
     model: Annotated[
         str | None, typer.Option(help="A language model as the author, such as anthropic:NAME.")
     ] = None,
-    policy: Annotated[str, typer.Option(help="How to search: sce, best-of-n or random.")] = "sce",
+    policy: Annotated[str, typer.Option(help="sce, code-crossover, best-of-n or random.")] = "sce",
     seed: Annotated[int, typer.Option(help="Of every random decision.")] = 0,
     name: Annotated[str | None, typer.Option(help="The run's folder under runs/.")] = None,
     no_roofline: Annotated[
@@ -64,6 +65,10 @@ def optimize(
     generations: Annotated[int, typer.Option(min=1, help="Generations in an epoch.")] = 4,
     population: Annotated[int, typer.Option(min=1, help="Candidates in a generation.")] = 8,
     patience: Annotated[int, typer.Option(min=1, help="Generations without a gain that end the run.")] = 3,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Only say what the models would be asked, and the price."),
+    ] = False,
 ) -> None:
     """Evolve a faster kernel for a problem, live, and prove it."""
     from cupilot.cli.optimize import absolute, run
@@ -85,6 +90,10 @@ def optimize(
         pool=not no_pool,
         hold_out=hold_out,
     )
+    if dry_run:
+        from cupilot.cli.dry_run import run as foresee
+
+        raise typer.Exit(foresee(asked))
     raise typer.Exit(run(asked, name))
 
 
@@ -169,6 +178,27 @@ def roofline(
 
 
 @app.command()
+def prompts(
+    role: Annotated[str, typer.Argument(help="Such as generator, manager-plan or translator.")],
+    problem: Annotated[str | None, typer.Option(help="A problem file, or suite:NAME.")] = None,
+    run: Annotated[Path | None, typer.Option(help="A recorded run, to see what it asked.")] = None,
+    kernel: Annotated[list[Path] | None, typer.Option(help="A kernel that the prompt shows.")] = None,
+    strategy: Annotated[list[str] | None, typer.Option(help='As in "vectorize; a step in words".')] = None,
+    device: DeviceOption = "cpu",
+    size: SizeOption = None,
+    no_roofline: Annotated[bool, typer.Option("--no-roofline", help="Without its digest.")] = False,
+) -> None:
+    """What a language model is told in a role, exactly as it is sent."""
+    from cupilot.cli.prompts import Wanted
+    from cupilot.cli.prompts import run as show
+
+    wanted = Wanted(
+        role, problem, run, tuple(kernel or ()), tuple(strategy or ()), device, size, not no_roofline
+    )
+    raise typer.Exit(show(wanted))
+
+
+@app.command()
 def doctor() -> None:
     """What this machine offers: compiler, torch, sandbox layers, clock; and how to mend what is missing."""
     from cupilot.cli.doctor import run
@@ -183,13 +213,23 @@ def main() -> None:
     except CupilotError as error:
         _complain(error)
         sys.exit(FAULT)
-    except KeyboardInterrupt:
-        Console(stderr=True).print("interrupted")
-        sys.exit(130)
     except BrokenPipeError:
         # The reader went away (`cupilot ... | head`): not our fault, and nothing to say it to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+            raise
+        _complain(
+            UsageError(
+                f"cannot write: {error}",
+                hint="free some room, or set CUPILOT_CACHE to a folder on a disk that has some",
+            )
+        )
+        sys.exit(FAULT)
+    except KeyboardInterrupt:
+        Console(stderr=True).print("interrupted")
+        sys.exit(130)
 
 
 def _complain(error: CupilotError) -> None:

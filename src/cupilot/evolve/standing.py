@@ -19,14 +19,19 @@ def stand(store: Store, problem: Problem, device: str, *, offline: bool) -> Plac
     row = store.get("place", _QUESTION)
     if row is None and offline:
         raise UnansweredError("place")
-    found = store.ask("place", _QUESTION, lambda: _place(problem, device))
+    found = store.ask("place", _QUESTION, lambda: _to_json(placed(problem, device)))
     if not found:
         return None
     return Placement(**{**found, "zone": Zone(found["zone"]), "source": Source(found["source"])})
 
 
-def _place(problem: Problem, device: str) -> dict[str, Any]:
+def placed(problem: Problem, device: str) -> Placement | None:
+    """By this machine's peaks, measured now or earlier; None where the device has none."""
     if device != "cpu":
-        return {}
+        return None
     peaks = cpu_peaks().one_thread
-    return asdict(place(Work.of(problem.counts), peaks, problem.precision.arithmetic, FOOTPRINT_BYTES))
+    return place(Work.of(problem.counts), peaks, problem.precision.arithmetic, FOOTPRINT_BYTES)
+
+
+def _to_json(placement: Placement | None) -> dict[str, Any]:
+    return {} if placement is None else asdict(placement)

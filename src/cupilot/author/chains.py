@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from cupilot.author.accumulators import is_place
 from cupilot.author.axes import UnsupportedError
+from cupilot.author.expressions import OWN
 from cupilot.author.files import write_program
-from cupilot.author.program import TRANSCENDENTALS, Program
+from cupilot.author.program import Output, Program
+from cupilot.author.rewriting import without_divisions
 from cupilot.author.stages import Stage, is_pair, stage
 from cupilot.author.understanding import understand
 from cupilot.kernel.file import KernelFile
@@ -23,36 +26,71 @@ class Chain:
 
     @cached_property
     def family(self) -> str:
-        nodes, used = self.program.nodes, self.program.closure(o.node for o in self.program.outputs)
-        reductions = [i for i in used if nodes[i].is_reduction]
+        nodes, reductions = self.program.nodes, self._reductions
         if not reductions:
             return "pointwise"
-        if any(is_pair(self.program, a, b) == "peak" for a in reductions for b in reductions):
+        if any(is_place(nodes[i].op) for i in reductions):
+            return "arg-reduction"
+        if "peak" in self._pairs:
             return "softmax"
-        maps = any(nodes[o.node].axes & set(nodes[r].over) for o in self.program.outputs for r in reductions)
-        return "norm" if maps else "reduction"
+        return "norm" if any(map(self._uses_what_it_reduces, self.program.outputs)) else "reduction"
 
     @cached_property
     def tactics(self) -> frozenset[str]:
         """Those that change this program's code."""
-        nodes, used = self.program.nodes, self.program.closure(o.node for o in self.program.outputs)
-        reductions = [i for i in used if nodes[i].is_reduction]
-        found = {"vectorize", "non-temporal-stores"}
+        found = {"vectorize"}
+        rows = any(one.over and one.space[-1] in one.over for one in self._stages)
+        columns = any(one.over and one.space[-1] not in one.over for one in self._stages)
+        maps = any(not one.over or any(map(one.is_map, one.stores)) for one in self._stages)
         if len(self.program.steps) > 1:
             found.add("fuse-passes")
-        if any(nodes[i].op in TRANSCENDENTALS for i in used) and not self.program.is_double:
+        if not self.program.is_double and any(self.program.nodes[i].op in OWN for i in self._used):
             found.add("inline-transcendentals")
-        if reductions:
+        if without_divisions(self.program) != self.program:
+            found.add("avoid-division")
+        if rows:
             found.add("multiple-accumulators")
-        if any(not s.over or any(map(s.is_map, s.stores)) for s in self._fused):
+        if columns:
+            found.add("column-tiles")
+        if maps:
+            found.add("non-temporal-stores")
+        if maps and (rows or not columns):
             found.add("unroll")
-        if any(is_pair(self.program, a, b) for a in reductions for b in reductions):
+        if rows and self._pairs:
             found.add("online-reduction")
         return frozenset(found)
 
+    def _uses_what_it_reduces(self, output: Output) -> bool:
+        nodes = self.program.nodes
+        behind = (nodes[i] for i in self.program.closure([output.node]))
+        return any(node.is_reduction and set(node.over) & set(output.order) for node in behind)
+
     @cached_property
-    def _fused(self) -> tuple[Stage, ...]:
-        return stage(self.program, fuse=True, split=False).stages
+    def _used(self) -> tuple[int, ...]:
+        return self.program.closure(output.node for output in self.program.outputs)
+
+    @cached_property
+    def _reductions(self) -> tuple[int, ...]:
+        return tuple(i for i in self._used if self.program.nodes[i].is_reduction)
+
+    @cached_property
+    def _pairs(self) -> frozenset[str]:
+        pairs = (is_pair(self.program, a, b) for a in self._reductions for b in self._reductions)
+        return frozenset(pair for pair in pairs if pair)
+
+    @cached_property
+    def _stages(self) -> tuple[Stage, ...]:
+        both = (stage(self.program, fuse=fuse, split=False).stages for fuse in (True, False))
+        return tuple(one for stages in both for one in stages)
+
+    @property
+    def is_writable(self) -> bool:
+        """Places are whole numbers: returned once, used for nothing else. May raise UnsupportedError."""
+        nodes = self.program.nodes
+        arguments = [a for i in self._used for a in nodes[i].args]
+        returned = [output.node for output in self.program.outputs]
+        places = [i for i in (*arguments, *returned) if is_place(nodes[i].op)]
+        return bool(self._stages) and len(set(places)) == len(places) and not set(places) & set(arguments)
 
     def write(self, strategy: Strategy) -> KernelFile:
         return write_program(self.program, strategy)
@@ -65,8 +103,8 @@ class Chains:
         program = understand(problem)
         if program is None:
             return None
+        chain = Chain(program)
         try:
-            stage(program, fuse=True, split=False)
+            return chain if chain.is_writable else None
         except UnsupportedError:
             return None
-        return Chain(program)

@@ -17,7 +17,7 @@ _INFIX = {
     "and": ("&", 1), "xor": ("^", 1), "or": ("|", 1),
 }  # fmt: skip
 _ATOM, _UNARY, _TERNARY = 9, 7, 0
-_OWN = frozenset({"exp", "log", "log1p", "expm1", "tanh", "erf"})  # have a fast_... of ours
+OWN = frozenset({"exp", "log", "log1p", "expm1", "tanh", "erf"})  # have a fast_... of ours
 _LIBRARY = {"abs": "fabs", "round": "nearbyint"}  # torch rounds halves to even
 
 
@@ -137,7 +137,7 @@ class _Printer:
             case "sqrt" | "abs" if vector:
                 to.needs.add("root" if op == "sqrt" else "magnitude")
                 return f"{'root' if op == 'sqrt' else 'magnitude'}({inside})"
-        if op in _OWN and to.own and not to.program.is_double and (vector or not to.vector):
+        if op in OWN and to.own and not to.program.is_double and (vector or not to.vector):
             to.needs |= {op, "vector"}
             return f"fast_{op}({inside})"
         name = f"std::{_LIBRARY.get(op, op)}"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cupilot.author.columns import is_across, write_columns
 from cupilot.author.frame import Frame
 from cupilot.author.layout import Names
 from cupilot.author.maps import write_map
+from cupilot.author.pools import write_pool
 from cupilot.author.products import product_of, write_product
 from cupilot.author.program import Program
+from cupilot.author.rewriting import without_divisions
 from cupilot.author.rows import write_rows
 from cupilot.author.scans import write_scan
 from cupilot.author.snippets import preamble
@@ -27,6 +30,8 @@ _UNITS = frozenset(
 def write_program(program: Program, strategy: Strategy) -> KernelFile:
     """The kernels that compute the program in the style the strategy asks for."""
     style = Style.of(strategy)
+    if style.multiply:
+        program = without_divisions(program)
     return assemble(stage(program, fuse=style.fuse, split=style.split), style)
 
 
@@ -41,12 +46,17 @@ def assemble(staged: Staged, style: Style) -> KernelFile:
 
 
 def _write(frame: Frame) -> Written:
-    if any(frame.node(i).op == "scan" for level in frame.stage.rounds for i in level):
+    special = {frame.node(i).op for level in frame.stage.rounds for i in level}
+    if "scan" in special:
         return write_scan(Walk(frame, frame.names.free("scan")))
+    if "window" in special:
+        return write_pool(Walk(frame, frame.names.free("pool")))
     product = product_of(frame)
     if product is not None:
         return write_product(Walk(frame, frame.names.free("multiply"), product.names), product)
     walk = Walk(frame, frame.names.free("reduce" if frame.stage.over else "map"))
+    if is_across(frame):
+        return write_columns(walk)
     return write_rows(walk) if frame.stage.over else write_map(walk)
 
 

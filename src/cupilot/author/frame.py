@@ -58,6 +58,7 @@ class Frame:
         self.nodes = program.closure(roots)
         self.loads = tuple(i for i in self.nodes if program.nodes[i].op in ("load", "pick"))
         orders = [program.nodes[i].order for i in self.loads] + [s.order for s in stage.stores]
+        orders += [(axis,) for i in self.nodes if program.nodes[i].op == "window" for axis in program.nodes[i].order]
         self.fine = collapse(stage.space, orders, stage.over)
         self.extents: dict[Group, str] = {}
         self.used: list[str] = []  # extents, in the order of their first use

@@ -36,6 +36,7 @@ class Lowering:
     sizes: Mapping[tuple[int, str], tuple[tuple[str, int], bool]] = field(default_factory=dict)
     build: Builder = field(default_factory=Builder)
     values: dict[Ref, Tensor] = field(default_factory=dict)
+    returned: dict[str, Dims] = field(default_factory=dict)
     at: int = 0  # the node being read
 
     def __post_init__(self) -> None:
@@ -58,6 +59,7 @@ class Lowering:
         for name, ref in zip(names, self.graph.outputs, strict=True):
             made = self.values[ref]
             outputs.append((name, made.node, made.dims, self.graph.value(ref).dtype))
+            self.returned[name] = made.dims
         return self.build.finish(outputs, steps)
 
     def _outputs(self, node: Node) -> list[Ref]:

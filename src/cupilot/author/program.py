@@ -14,7 +14,7 @@ from functools import cached_property
 from cupilot.author.axes import Axes, Dims, Group
 from cupilot.types import DType
 
-REDUCTIONS = frozenset({"sum", "mean", "max", "min", "prod"})
+REDUCTIONS = frozenset({"sum", "mean", "max", "min", "prod", "argmax", "argmin"})
 MASKS = frozenset({"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "xor", "not"})
 TRANSCENDENTALS = frozenset(
     {"exp", "log", "expm1", "log1p", "tanh", "erf", "sin", "cos", "pow", "atan", "atan2", "erfc"}
@@ -35,6 +35,7 @@ class Node:
     number: float = 0.0  # of a number; of a pick: the index that means "none"
     over: Group = ()  # what a reduction removes, an extent counts
     order: Group = ()  # of a load: the axes of the tensor as they lie in memory
+    geometry: tuple[tuple[int, ...], ...] = ()  # of a window: size, stride, padding, dilation along each axis
 
     @property
     def is_reduction(self) -> bool:

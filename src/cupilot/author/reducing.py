@@ -20,6 +20,22 @@ def _plain(low: Lowering, node: Node) -> None:
     low.give(low.build.reduce(op, low.math.real(x.node), over), low.reduced(x, node))
 
 
+@entry("argmax", "argmin")
+def _place(low: Lowering, node: Node) -> None:
+    x = low.operand(node, "self")
+    over = low.over(x, node.integers("dims") or range(len(x.dims)))
+    low.give(low.build.reduce(node.op, low.math.real(x.node), over), low.reduced(x, node))
+
+
+@entry("max", "min")
+def _extremum(low: Lowering, node: Node) -> None:
+    """What, and where."""
+    x = low.operand(node, "self")
+    over, dims, real = low.over(x, node.integers("dims")), low.reduced(x, node), low.math.real(x.node)
+    value, place = (low.build.reduce(op, real, over) for op in (node.op, f"arg{node.op}"))
+    low.give_all(Tensor(value, dims), Tensor(place, dims))
+
+
 @entry("norm")
 def _norm(low: Lowering, node: Node) -> None:
     m, x, order = low.math, low.operand(node, "self"), number(node, "ord", 2.0)

@@ -5,6 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cupilot.author.accumulators import (
+    combined,
+    folded,
+    initial,
+    is_place,
+    scalar_type,
+    start,
+    taken,
+    vector_type,
+)
+from cupilot.author.axes import Group
 from cupilot.author.bodies import Known, flat
 from cupilot.author.expressions import Text
 from cupilot.author.layout import Place
@@ -12,14 +23,7 @@ from cupilot.author.maps import finish, store_all, sweep
 from cupilot.author.stages import is_pair
 from cupilot.author.walks import UNROLL, Walk, Written
 
-CHUNK = "CHUNK = 4096 | 1024 | 16384"  # elements between two transfers to the running totals
-_START = {
-    "sum": "0",
-    "mean": "0",
-    "prod": "1",
-    "max": "-(real)__builtin_inf()",
-    "min": "(real)__builtin_inf()",
-}
+CHUNK = "CHUNK = 4096 | 1024"  # elements between two transfers to the running totals
 
 
 @dataclass(frozen=True)
@@ -35,17 +39,15 @@ def passes(walk: Walk) -> list[Pass]:
     rounds = [list(r) for r in walk.stage.rounds]
     made: list[Pass] = []
     for at, here in enumerate(rounds):
-        pairs: list[tuple[int, int, str]] = []
         behind = rounds[at + 1] if at + 1 < len(rounds) else []
-        if walk.style.online:
-            for tail in list(behind):
-                for head in here:
-                    kind = is_pair(walk.frame.program, head, tail)
-                    if kind and all(head != h for h, _, _ in pairs):
-                        pairs.append((head, tail, kind))
-                        behind.remove(tail)
-                        break
-        alone = [r for r in here if all(r != h for h, _, _ in pairs)]
+        pairs: list[tuple[int, int, str]] = []
+        for head in here if walk.style.online else []:
+            kinds = [(tail, is_pair(walk.frame.program, head, tail)) for tail in behind]
+            tail, kind = next(((t, k) for t, k in kinds if k), (-1, None))
+            if kind:
+                pairs.append((head, tail, kind))
+                behind.remove(tail)
+        alone = [r for r in here if all(r != head for head, _, _ in pairs)]
         if alone or pairs:
             made.append(Pass(tuple(alone), tuple(pairs)))
     return made
@@ -75,144 +77,151 @@ class _Reducing:
 
     def __init__(self, walk: Walk, one: Pass, places: Sequence[Place], known: Known) -> None:
         self.walk, self.frame, self.one, self.places, self.known = walk, walk.frame, one, places, known
-        self.nodes = walk.frame.program.nodes
+        self.vector = walk.style.vector
+        self.many = walk.style.vector and walk.style.accumulators
         self.running: dict[int, str] = {}
 
+    def op(self, index: int) -> str:
+        return self.frame.node(index).op
+
     def write(self) -> None:
-        frame = self.frame
-        roots = [self.nodes[r].args[0] for r in self._all()]
+        frame, pairs = self.frame, self.one.pairs
+        everything = [*self.one.alone, *(r for head, tail, _ in pairs for r in (head, tail))]
+        roots = [frame.node(r).args[0] for r in everything]
         self.walk.bodies.ahead(roots, self.walk.stage.over, self.known, self.places)
         for index in self.one.alone:
-            op = self.nodes[index].op
-            name = self.running[index] = frame.local_name(
-                {"sum": "total1", "mean": "total1"}.get(op, f"{op}1")
-            )
-            kind = "double" if op in ("sum", "mean", "prod") else "real"
-            frame.line(f"{kind} {name} = {_START[op]};")
-        for head, _, kind in self.one.pairs:
+            op = self.op(index)
+            name = self.running[index] = frame.local_name("total" if op in ("sum", "mean") else f"{op}_all")
+            frame.line(f"{scalar_type(op)} {name} = {initial(op, False)};")
+        for head, _, kind in pairs:
             name = self.running[head] = frame.local_name(kind)
             frame.needs.add(kind)
             frame.line(f"{kind.capitalize()} {name};")
         *outer, lane = self.walk.over
         with self.walk.loops(outer) as more:
-            self._along(lane, [*self.places, *more])
+            self._along(lane, more)
         self._results()
 
-    def _all(self) -> list[int]:
-        return [*self.one.alone, *(r for head, tail, _ in self.one.pairs for r in (head, tail))]
-
-    def _along(self, lane: tuple[int, ...], places: list[Place]) -> None:
-        frame, extent = self.frame, self.frame.extent(lane)
-        if not self.walk.style.vector and not self.one.pairs:
-            self._simple(self.one.alone, lane, places, "0", extent, self.known)
+    def _along(self, lane: Group, more: list[Place]) -> None:
+        frame, extent, alone = self.frame, self.frame.extent(lane), self.one.alone
+        if not self.vector and not self.one.pairs:
+            self._sweep(alone, lane, more, "0", extent, self.known, self.running)
             return
         chunk = self.walk.tune(CHUNK)
-        start, end = frame.local_name("start"), frame.local_name("end")
-        with frame.block(f"for (long {start} = 0; {start} < {extent}; {start} += {chunk})"):
-            frame.line(f"const long {end} = {start} + {chunk} < {extent} ? {start} + {chunk} : {extent};")
-            found = self._sums(
-                [*self.one.alone, *(h for h, _, _ in self.one.pairs)], lane, places, start, end
-            )
-            self._into_running(found)
+        begin, end = frame.local_name("start"), frame.local_name("end")
+        with frame.block(f"for (long {begin} = 0; {begin} < {extent}; {begin} += {chunk})"):
+            frame.line(f"const long {end} = {begin} + {chunk} < {extent} ? {begin} + {chunk} : {extent};")
+            first = [*alone, *(head for head, _, _ in self.one.pairs)]
+            parts = self._parts(first, lane, more, begin, end, self.known)
+            for index in alone:
+                self._into_running(index, parts[index], lane, more, begin)
             if self.one.pairs:
-                self._merge_pairs(found, lane, places, start, end)
+                self._merge_pairs(parts, lane, more, begin, end)
 
     def _merge_pairs(
-        self, found: dict[int, str], lane: tuple[int, ...], places: list[Place], start: str, end: str
+        self, parts: dict[int, str], lane: Group, more: list[Place], begin: str, end: str
     ) -> None:
         """The second halves around what the first halves are within this chunk."""
         frame, inside = self.frame, dict(self.known)
+        found = {head: self._folded(head, parts[head]) for head, _, _ in self.one.pairs}
         for head, _, kind in self.one.pairs:
             name = frame.local_name("here")
-            text = f"below({found[head]})" if kind == "peak" else f"{found[head]} / ({end} - {start})"
+            text = f"below({found[head]})" if kind == "peak" else f"{found[head]} / ({end} - {begin})"
             frame.line(f"const real {name} = {text};")
             inside[head] = Text(name, scalar=True)
-        saved, self.known = self.known, inside
-        tails = self._sums([tail for _, tail, _ in self.one.pairs], lane, places, start, end)
-        self.known = saved
+        tails = self._parts([tail for _, tail, _ in self.one.pairs], lane, more, begin, end, inside)
         for head, tail, kind in self.one.pairs:
-            first = found[head] if kind == "peak" else f"{end} - {start}, {inside[head].text}"
-            frame.line(f"{self.running[head]}.add({first}, {tails[tail]});")
+            first = found[head] if kind == "peak" else f"{end} - {begin}, {inside[head].text}"
+            frame.line(f"{self.running[head]}.add({first}, {self._folded(tail, tails[tail])});")
 
-    def _sums(
-        self, wanted: Sequence[int], lane: tuple[int, ...], places: list[Place], start: str, end: str
+    def _parts(
+        self, wanted: Sequence[int], lane: Group, more: list[Place], begin: str, end: str, known: Known
     ) -> dict[int, str]:
-        """These reductions of one chunk, as expressions for one element."""
-        if not wanted:
-            return {}
-        frame, vector = self.frame, self.walk.style.vector
-        parts: dict[int, str] = {}
-        many = vector and self.walk.style.accumulators
+        """The names of what these reductions gather from one chunk."""
+        frame, parts = self.frame, dict[int, str]()
         for index in wanted:
-            op = self.nodes[index].op
+            op = self.op(index)
             name = parts[index] = frame.local_name("part")
-            if not vector:
-                frame.line(f"{'double' if op in ('sum', 'mean', 'prod') else 'real'} {name} = {_START[op]};")
-            elif many:
-                unroll = self.walk.tune(UNROLL)
-                frame.line(f"vec {name}[{unroll}];")
-                frame.line(f"for (vec& p : {name}) p = splat({_START[op]});")
+            if self.many:
+                frame.line(f"{vector_type(op)} {name}[{self.walk.tune(UNROLL)}];")
+                frame.line(f"for (auto& p : {name}) p = {initial(op, True)};")
+            elif self.vector:
+                frame.line(f"{vector_type(op)} {name} = {initial(op, True)};")
             else:
-                frame.line(f"vec {name} = splat({_START[op]});")
-        self._simple(wanted, lane, places, start, end, self.known, parts)
-        if not vector:
-            return parts
-        return {index: self._folded(index, name, many) for index, name in parts.items()}
+                frame.line(f"{scalar_type(op)} {name} = {initial(op, False)};")
+        if wanted:
+            self._sweep(wanted, lane, more, begin, end, known, parts)
+        return parts
 
-    def _folded(self, index: int, part: str, many: bool) -> str:
-        op, frame = self.nodes[index].op, self.frame
-        if many:
-            combined = _combined(op, f"{part}[0]", f"{part}[u]", frame.needs)
-            frame.line(f"for (int u = 1; u < UNROLL; u++) {part}[0] = {combined};")
-            part += "[0]"
-        snippet = {"sum": "total", "mean": "total", "prod": "product", "max": "highest", "min": "lowest"}[op]
-        frame.needs.add("highest" if op in ("max", "min") else "horizontal")
+    def _folded(self, index: int, part: str) -> str:
+        """A part as one value."""
+        op, frame = self.op(index), self.frame
+        if not self.vector:
+            return part
+        part = self._joined(op, part)
         name = frame.local_name("found")
-        frame.line(f"const real {name} = {snippet}({part});")
+        frame.line(f"const real {name} = {folded(op, part, frame.needs)};")
         return name
 
-    def _into_running(self, found: dict[int, str]) -> None:
-        for index in self.one.alone:
-            name = self.running[index]
-            self.frame.line(
-                f"{name} = {_combined(self.nodes[index].op, name, found[index], self.frame.needs)};"
-            )
+    def _joined(self, op: str, part: str) -> str:
+        """Several accumulators as one."""
+        if not self.many:
+            return part
+        where = f"{part}[u].at" if is_place(op) else ""
+        value = f"{part}[u].best" if is_place(op) else f"{part}[u]"
+        step = taken(op, f"{part}[0]", value, where, self.frame.needs)
+        self.frame.line(f"for (int u = 1; u < UNROLL; u++) {step}")
+        return f"{part}[0]"
 
-    def _simple(
+    def _into_running(self, index: int, part: str, lane: Group, more: list[Place], begin: str) -> None:
+        op, frame, name = self.op(index), self.frame, self.running[index]
+        if not is_place(op):
+            found = self._folded(index, part)
+            frame.line(f"{name} = {combined(op, name, found, frame.needs)};")
+        elif self.vector:
+            frame.needs.add("place")
+            place = linear(self.walk, more, Place(lane, begin))
+            frame.line(f"settle({name}, {self._joined(op, part)}, {place});")
+        else:
+            frame.line(f"{name}.add({part}.best, {part}.at);")
+
+    def _sweep(
         self,
         wanted: Sequence[int],
-        lane: tuple[int, ...],
-        places: list[Place],
-        start: str,
+        lane: Group,
+        more: list[Place],
+        begin: str,
         end: str,
         known: Known,
-        into: dict[int, str] | None = None,
+        into: dict[int, str],
     ) -> None:
         """One loop that adds every element to where its reduction gathers."""
-        frame, walk = self.frame, self.walk
-        inside, targets = dict(known), into or self.running
-        args = [self.nodes[r].args[0] for r in wanted]
+        frame, walk, inside = self.frame, self.walk, dict(known)
+        places = [*self.places, *more]
+        args = [frame.node(r).args[0] for r in wanted]
         walk.bodies.ahead(args, lane, inside, places)
-        many = walk.style.vector and walk.style.accumulators
 
         def body(place: Place) -> None:
             values = walk.bodies.values(args, inside, places, place)
             for index, value in zip(wanted, values, strict=True):
-                op, target = self.nodes[index].op, targets[index] + ("[u]" if many else "")
-                text = value.text
-                if walk.style.vector:
+                op, target, text = self.op(index), into[index] + ("[u]" if self.many else ""), value.within(5)
+                where = linear(walk, more, place)
+                if self.vector:
                     frame.needs.add("padded")
-                    text = f"padded({frame.expressions.splat(value)}, {_START[op]}, rest...)"
-                frame.line(f"{target} = {_combined(op, target, text, frame.needs)};")
+                    text = f"padded({frame.expressions.splat(value)}, {start(op)}, rest...)"
+                    where = f"lanes() + (whole)({place.variable} - {begin})"
+                frame.line(taken(op, target, text, where, frame.needs))
 
-        walk.lanes(lane, start, end, body, parts=many)
+        walk.lanes(lane, begin, end, body, parts=self.many)
 
     def _results(self) -> None:
-        frame = self.frame
         for index in self.one.alone:
-            op, name = self.nodes[index].op, self.running[index]
+            op, name = self.op(index), self.running[index]
             if op == "mean":
-                self._found(index, f"(real)({name} / ({frame.count(self.nodes[index].over)}))")
+                count = self.frame.count(self.frame.node(index).over)
+                self._found(index, f"(real)({name} / ({count}))")
+            elif is_place(op):
+                self.known[index] = Text(f"{name}.at", scalar=True)
             else:
                 self._found(index, name if op in ("max", "min") else f"(real){name}")
         for head, tail, kind in self.one.pairs:
@@ -222,20 +231,18 @@ class _Reducing:
                 self._found(tail, f"(real){name}.sum")
             else:
                 self._found(head, f"(real){name}.mean")
-                mean = self.nodes[tail].op == "mean"
+                mean = self.op(tail) == "mean"
                 self._found(tail, f"(real)({name}.squares{f' / {name}.count' if mean else ''})")
 
     def _found(self, index: int, text: str) -> None:
-        name = self.frame.local_name({"sum": "sum1", "mean": "mean1"}.get(self.nodes[index].op, "found"))
+        name = self.frame.local_name(f"{self.op(index)}1")
         self.frame.line(f"const real {name} = {text};")
         self.known[index] = Text(name, scalar=True)
 
 
-def _combined(op: str, one: str, two: str, needs: set[str]) -> str:
-    match op:
-        case "sum" | "mean":
-            return f"{one} + {two}"
-        case "prod":
-            return f"{one} * ({two})"
-    needs.add("extremes")
-    return f"{'larger' if op == 'max' else 'smaller'}({two}, {one})"
+def linear(walk: Walk, outer: Sequence[Place], inner: Place) -> str:
+    """The number of an element among those that are reduced."""
+    text = ""
+    for place in [*outer, inner]:
+        text = f"({text}) * {walk.frame.extent(place.group)} + {place.variable}" if text else place.variable
+    return text

@@ -1,4 +1,4 @@
-"""Families around one operator that nothing else is like: a scan. Elementwise operators before and behind it
+"""Families around one operator that nothing else is like: a scan, a pool. Elementwise operators before and behind it
 are part of its one kernel."""
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from cupilot.kernel.file import KernelFile
 from cupilot.problem.problem import Problem
 from cupilot.strategy.strategy import Strategy
 
+_FAMILIES = {"scan": "scan", "window": "pool"}
+
 
 @dataclass(frozen=True)
 class Single:
@@ -25,13 +27,21 @@ class Single:
 
     @cached_property
     def family(self) -> str:
-        return self.program.nodes[self.stage.rounds[0][0]].op
+        return _FAMILIES[self.program.nodes[self.stage.rounds[0][0]].op]
 
     @cached_property
     def tactics(self) -> frozenset[str]:
         used = self.program.closure(o.node for o in self.program.outputs)
         found = {"vectorize", "non-temporal-stores"}
-        found |= {"unroll", "two-level-scan"} if self.stage.space[-1] in self.stage.over else {"line-by-line"}
+        node = self.program.nodes[self.stage.rounds[0][0]]
+        if node.op == "window":
+            found |= {"unroll", "separable-windows"}
+            if node.name == "max" and node.geometry[-1][0] > 2:
+                found.add("doubling-windows")
+        elif self.stage.space[-1] in self.stage.over:
+            found |= {"unroll", "two-level-scan"}
+        else:
+            found.add("line-by-line")
         if any(self.program.nodes[i].op in TRANSCENDENTALS for i in used) and not self.program.is_double:
             found.add("inline-transcendentals")
         return frozenset(found)
@@ -58,6 +68,8 @@ class Singles:
         node = nodes[mine[0]]
         if any(o.order != order for o in program.outputs) or node.axes != set(order):
             return None
+        if node.op == "window" and node.order[-1:] != order[-1:]:
+            return None
         tensors = {**program.tensors, **{o.name: o.dtype for o in program.outputs}}
         program = replace(program, tensors=tensors)
-        return Single(program, Stage(order, frozenset(node.over), ((mine[0],),), program.outputs))
+        return Single(program, Stage(order, frozenset(node.over) & node.axes, ((mine[0],),), program.outputs))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from cupilot.author.accumulators import is_place
 from cupilot.author.axes import Group, UnsupportedError
 from cupilot.author.program import Node, Output, Program
 from cupilot.types import DType
@@ -84,6 +85,8 @@ class _Staging:
         node = self._nodes[index]
         returned = self._returned.get(index)
         dtype = DType.F64 if self._program.is_double else DType.F32
+        if is_place(node.op):
+            dtype = DType.I64
         if returned is not None and returned.dtype is dtype and frozenset(returned.order) == node.axes:
             return returned
         if self._program.kind(index) == "mask":
@@ -177,7 +180,8 @@ class _Staging:
         """Phases as stages, each value loaded from where it lies."""
         everything = {s.node: s for phase, _ in self._done for s in phase.stores}
         scratch = {s.name: s for s in everything.values() if s not in self._program.outputs}
-        tensors = {**self._program.tensors, **{s.name: s.dtype for s in everything.values()}}
+        outputs = {output.name: output.dtype for output in self._program.outputs}
+        tensors = {**self._program.tensors, **outputs, **{s.name: s.dtype for s in everything.values()}}
         nodes = list(self._nodes)
         stages: list[Stage] = []
         for phase, held in self._done:

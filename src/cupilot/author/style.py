@@ -27,6 +27,8 @@ class Style:
     depth_blocks: bool = False
     two_level: bool = False
     line_by_line: bool = False
+    separable: bool = False
+    doubling: bool = False
 
     @staticmethod
     def of(strategy: Strategy) -> Style:
@@ -52,4 +54,6 @@ TACTICS = {
     "depth-blocks": "depth_blocks",
     "two-level-scan": "two_level",
     "line-by-line": "line_by_line",
+    "separable-windows": "separable",
+    "doubling-windows": "doubling",
 }

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from cupilot.author import contracting, reducing, scanning  # register their operators
+from cupilot.author import contracting, reducing, scanning, windowing  # register their operators
 from cupilot.author.axes import UnsupportedError, formulas
 from cupilot.author.lowering import SIZES, Lowering
 from cupilot.author.program import Program
@@ -21,7 +21,7 @@ from cupilot.types import DType, Signature
 
 _OTHER_SHAPES = 2
 _SPECIAL = frozenset({"scan", "flip", "slice", "window"})
-assert contracting and reducing and scanning
+assert contracting and reducing and scanning and windowing
 _STORED = frozenset({DType.F64, DType.F32, DType.F16, DType.BOOL, DType.I64, DType.I32, DType.U8})
 
 Sizes = Mapping[tuple[int, str], tuple[tuple[str, int], bool]]
@@ -55,7 +55,7 @@ def _lowered(problem: Problem) -> Program:
             raise UnsupportedError("what is computed depends on the shape")
         elsewhere = elsewhere or twin.build.axes
     build = lowering.build
-    return replace(program, extents=formulas(build.axes, build.leaves, elsewhere))
+    return replace(program, extents=formulas(build.axes, {**build.leaves, **lowering.returned}, elsewhere))
 
 
 def _is_alike(one: Signature, two: Signature) -> bool:

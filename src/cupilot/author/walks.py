@@ -11,7 +11,7 @@ from cupilot.author.bodies import Bodies, flat
 from cupilot.author.frame import Call, Frame
 from cupilot.author.layout import Place
 
-BLOCK = "BLOCK = 65536 | 16384 | 262144"
+BLOCK = "BLOCK = 65536 | 16384"
 LANES, DOUBLE_LANES = "LANES = 16 | 8", "LANES = 8 | 4"
 UNROLL = "UNROLL = 4 | 2 | 8"
 

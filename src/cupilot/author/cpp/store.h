@@ -10,7 +10,7 @@ template <class T>
 static inline void store(T* p, vec v, long n) {
     if (n >= LANES) return store(p, v);
 #if defined(__AVX512F__) && !defined(__clang__) && LANES == 16
-    if constexpr (sizeof(T) == 4)
+    if constexpr (sizeof(T) == 4 && (T)0.5 != 0)
         return __builtin_ia32_storeups512_mask((float*)p, v, (1 << n) - 1);
 #endif
     for (int l = 0; l < n; l++) p[l] = (T)v[l];

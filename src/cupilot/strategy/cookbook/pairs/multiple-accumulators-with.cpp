@@ -1,0 +1,193 @@
+/* cupilot 1
+ 2 launches: reduces; reduces.
+tune:
+    BLOCK = 65536 | 16384
+    CHUNK = 4096 | 1024
+    UNROLL = 4 | 2 | 8
+    LANES = 16 | 8
+launch:
+    rows = predictions.shape[0]
+    cols = predictions.shape[1]
+    kept16 = scratch((rows,), f32)
+    share = max(1, BLOCK // max(1, cols))
+    reduce[cdiv(rows, share)](predictions, targets, kept16, cols, rows, share)
+    reduce2[1](kept16, targets, out, rows)
+*/
+#include <cmath>
+#include <cstring>
+
+typedef float real;
+typedef int whole;
+
+typedef real vec __attribute__((vector_size(sizeof(real) * LANES)));
+typedef whole ivec __attribute__((vector_size(sizeof(real) * LANES)));
+
+static inline vec splat(real value) { return value - vec{}; }
+
+static inline vec as_real(ivec k) { return __builtin_convertvector(k, vec); }
+
+static inline ivec lanes() {
+    ivec lane;
+    for (int l = 0; l < LANES; l++) lane[l] = l;
+    return lane;
+}
+
+template <class T>
+static inline vec load(const T* p) {
+    typedef T stored __attribute__((vector_size(sizeof(T) * LANES)));
+    stored v;
+    memcpy(&v, p, sizeof v);
+    return __builtin_convertvector(v, vec);
+}
+
+// At most n elements; the lanes behind them are zero.
+template <class T>
+static inline vec load(const T* p, long n) {
+    if (n >= LANES) return load(p);
+#if defined(__AVX512F__) && !defined(__clang__) && LANES == 16
+    if constexpr (sizeof(T) == 4 && (T)0.5 != 0)
+        return __builtin_ia32_loadups512_mask((const float*)p, vec{}, (1 << n) - 1);
+#endif
+    vec v = {};
+    for (int l = 0; l < n; l++) v[l] = (real)p[l];
+    return v;
+}
+
+// What counts of a vector: all of it, or the first n elements and `rest` behind them.
+static inline vec padded(vec v, real) { return v; }
+static inline vec padded(vec v, real rest, long n) {
+    return lanes() < (whole)(n < LANES ? n : LANES) ? v : splat(rest);
+}
+
+// NaN wins.
+template <class V> static inline V larger(V a, V b) { return (a > b) | (a != a) ? a : b; }
+template <class V> static inline V smaller(V a, V b) { return (a < b) | (a != a) ? a : b; }
+
+static inline real total(vec v) {
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int l = 0; l < half; l++) v[l] += v[l + half];
+    return v[0];
+}
+
+static inline real product(vec v) {
+    for (int l = 1; l < LANES; l++) v[0] *= v[l];
+    return v[0];
+}
+
+static inline real highest(vec v) {
+    real best = v[0];
+    for (int l = 1; l < LANES; l++) best = larger(best, v[l]);
+    return best;
+}
+
+static inline real lowest(vec v) {
+    real best = v[0];
+    for (int l = 1; l < LANES; l++) best = smaller(best, v[l]);
+    return best;
+}
+
+// e to the power of x, to about 1 ulp over the whole range, denormal results included; NaN stays NaN.
+static inline vec fast_exp(vec x) {
+    x = x > 89.0f ? splat(89.0f) : x;                // from 88.73 on: infinity
+    x = x < -104.0f ? splat(-104.0f) : x;            // from here down: zero
+    const vec shifted = x * 1.44269504f + 12582912.0f;  // 1.5 * 2^23: the low bits become round(x / ln 2)
+    const vec n = shifted - 12582912.0f;
+    const vec r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+    vec p = splat(1.9875691500e-4f);
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * (r * r) + r + 1.0f;
+#if defined(__AVX512F__) && !defined(__clang__) && LANES == 16
+    return __builtin_ia32_scalefps512_mask(p, n, p, -1, 4);
+#else
+    const ivec k = __builtin_bit_cast(ivec, shifted) - 0x4B400000, half = k >> 1;
+    const vec one = __builtin_bit_cast(vec, (half + 127) << 23), two = __builtin_bit_cast(vec, (k - half + 127) << 23);
+    return p * one * two;
+#endif
+}
+
+extern "C" void reduce(long block, const float* predictions, const long* targets, float* kept16, long cols, long rows, long share) {
+    const long last = (block + 1) * share < rows ? (block + 1) * share : rows;
+    for (long item = block * share; item < last; item++) {
+        real max_all = -(real)__builtin_inf();
+        for (long start = 0; start < cols; start += CHUNK) {
+            const long end = start + CHUNK < cols ? start + CHUNK : cols;
+            vec part[UNROLL];
+            for (auto& p : part) p = splat(-(real)__builtin_inf());
+            const auto each2 = [&](long i, int u, auto... rest) __attribute__((always_inline)) {
+                const vec predictions_here = load(predictions + item * cols + i, rest...);
+                part[u] = larger(padded(predictions_here, -(real)__builtin_inf(), rest...), part[u]);
+            };
+            long j = start;
+            for (; j + UNROLL * LANES <= end; j += UNROLL * LANES) {
+#pragma GCC unroll 16
+                for (int u = 0; u < UNROLL; u++) each2(j + u * LANES, u);
+            }
+            for (; j + LANES <= end; j += LANES) each2(j, 0);
+            if (j < end) each2(j, 0, end - j);
+            for (int u = 1; u < UNROLL; u++) part[0] = larger(part[u], part[0]);
+            const real found = highest(part[0]);
+            max_all = larger(found, max_all);
+        }
+        const real max1 = max_all;
+        double total2 = 0;
+        for (long start2 = 0; start2 < cols; start2 += CHUNK) {
+            const long end2 = start2 + CHUNK < cols ? start2 + CHUNK : cols;
+            vec part2[UNROLL];
+            for (auto& p : part2) p = splat(0);
+            const auto each3 = [&](long i2, int u, auto... rest) __attribute__((always_inline)) {
+                const vec predictions_here2 = load(predictions + item * cols + i2, rest...);
+                part2[u] = part2[u] + padded(fast_exp(predictions_here2 - max1), 0, rest...);
+            };
+            long j2 = start2;
+            for (; j2 + UNROLL * LANES <= end2; j2 += UNROLL * LANES) {
+#pragma GCC unroll 16
+                for (int u = 0; u < UNROLL; u++) each3(j2 + u * LANES, u);
+            }
+            for (; j2 + LANES <= end2; j2 += LANES) each3(j2, 0);
+            if (j2 < end2) each3(j2, 0, end2 - j2);
+            for (int u = 1; u < UNROLL; u++) part2[0] = part2[0] + part2[u];
+            const real found2 = total(part2[0]);
+            total2 = total2 + found2;
+        }
+        const real sum1 = (real)total2;
+        kept16[item] = (real)targets[item] != -100.0f ? -(predictions[item * cols + (targets[item] == -100 ? 0 : targets[item])] - max1 - std::log(sum1)) : 0.0f;
+    }
+}
+
+extern "C" void reduce2(long block, const float* kept16, const long* targets, float* out, long rows) {
+    double total2 = 0;
+    double total3 = 0;
+    for (long start = 0; start < rows; start += CHUNK) {
+        const long end = start + CHUNK < rows ? start + CHUNK : rows;
+        vec part[UNROLL];
+        for (auto& p : part) p = splat(0);
+        vec part2[UNROLL];
+        for (auto& p : part2) p = splat(0);
+        const auto each2 = [&](long i, int u, auto... rest) __attribute__((always_inline)) {
+            const vec kept16_here = load(kept16 + i, rest...);
+            const vec targets_here = load(targets + i, rest...);
+            part[u] = part[u] + padded(targets_here != -100.0f ? splat(1.0f) : splat(0.0f), 0, rest...);
+            part2[u] = part2[u] + padded(kept16_here, 0, rest...);
+        };
+        long j = start;
+        for (; j + UNROLL * LANES <= end; j += UNROLL * LANES) {
+#pragma GCC unroll 16
+            for (int u = 0; u < UNROLL; u++) each2(j + u * LANES, u);
+        }
+        for (; j + LANES <= end; j += LANES) each2(j, 0);
+        if (j < end) each2(j, 0, end - j);
+        for (int u = 1; u < UNROLL; u++) part[0] = part[0] + part[u];
+        const real found = total(part[0]);
+        total2 = total2 + found;
+        for (int u = 1; u < UNROLL; u++) part2[0] = part2[0] + part2[u];
+        const real found2 = total(part2[0]);
+        total3 = total3 + found2;
+    }
+    const real sum1 = (real)total2;
+    const real sum12 = (real)total3;
+    out[0] = sum12 / sum1;
+}

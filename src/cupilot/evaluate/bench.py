@@ -15,7 +15,9 @@ from cupilot.device.peaks import CpuPeaks, cpu_peaks
 from cupilot.evaluate.baseline import BaselineHost
 from cupilot.evaluate.fresh import Fresh, fresh_at
 from cupilot.evaluate.quiet import STRICT, Gate, Sentinel
+from cupilot.evaluate.race import Look
 from cupilot.evaluate.reference_cache import ReferenceCache
+from cupilot.evaluate.witness import Witness
 from cupilot.problem.cases import ShapeCase
 from cupilot.problem.problem import Problem
 from cupilot.roofline import Placement, Work, place
@@ -32,6 +34,7 @@ class Bench:
         self._host: BaselineHost | None = None
         self._sentinel: Sentinel | None = None
         self._fresh: dict[str, Fresh] = {}
+        self._witness: dict[str, Witness] = {}
         self._work: dict[str, Work] = {}
 
     @property
@@ -45,6 +48,13 @@ class Bench:
         if case.name not in self._fresh:
             self._fresh[case.name] = fresh_at(self.problem, case)
         return self._fresh[case.name]
+
+    def look(self, case: ShapeCase, *, closely: bool) -> Look:
+        """Looks at timed calls; `closely`: at the first of each race with its error bound."""
+        if case.name not in self._witness:
+            self._witness[case.name] = Witness(self.problem, case)
+        witness = self._witness[case.name]
+        return lambda inputs, outputs, first: witness.look(inputs, outputs, closely=closely and first)
 
     def work(self, case: ShapeCase) -> Work:
         if case.name not in self._work:

@@ -20,6 +20,7 @@ from random import SystemRandom
 import numpy as np
 
 from cupilot.device.base import Array, Died, Ran, Ring, Session
+from cupilot.device.memory import SessionOverError
 from cupilot.evaluate.baseline import BaselineSession
 
 Tensors = Mapping[str, Array]
@@ -29,9 +30,8 @@ _random = SystemRandom()
 
 @dataclass(frozen=True)
 class Sampled:
-    """A timed call, kept to be checked: its number, what it was given and what it returned."""
+    """A timed call, kept to be checked: what it was given and what it returned."""
 
-    number: int
     inputs: Tensors
     outputs: Tensors
 
@@ -41,6 +41,9 @@ class Fault:
     """What a contestant did wrong, completing the sentence "the kernel ..."."""
 
     what: str
+
+
+_GONE = Fault("answered, and then ended its process")
 
 
 class Seat(ABC):
@@ -131,6 +134,12 @@ class KernelSeat(Seat):
         self._session = session
 
     def turn(self, sets: Sequence[Tensors], wash: Wash) -> Fault | None:
+        try:
+            return self._turn(sets, wash)
+        except (SessionOverError, ProcessLookupError):
+            return _GONE
+
+    def _turn(self, sets: Sequence[Tensors], wash: Wash) -> Fault | None:
         self.settle()
         self._skip()
         opening = self._run(1)
@@ -145,16 +154,25 @@ class KernelSeat(Seat):
 
     def sample(self, sets: Sequence[Tensors]) -> Sampled | Fault:
         """A call of the last batch, chosen at random only now."""
+        try:
+            return self._sample(sets)
+        except SessionOverError:
+            return _GONE
+
+    def _sample(self, sets: Sequence[Tensors]) -> Sampled | Fault:
         index = _random.randrange(self.calls)
         number = self._next - self.calls + index
         found = self._session.read_inputs(number % self.ring.inputs)
         for name, given in sets[index].items():
             if not np.array_equal(bytes_of(given), bytes_of(found[name])):
                 return Fault(f"changes its input `{name}`")
-        return Sampled(number, found, self._session.read(number % self.ring.outputs))
+        return Sampled(found, self._session.read(number % self.ring.outputs))
 
     def check_guards(self) -> Fault | None:
-        outside = self._session.check_guards()
+        try:
+            outside = self._session.check_guards()
+        except SessionOverError:
+            return _GONE
         return None if outside is None else Fault(outside)
 
 
@@ -166,12 +184,13 @@ def bytes_of(array: Array) -> Array:
 def repeat(session: Session, ring: Ring, calls: Sequence[Sampled]) -> Fault | None:
     """Give the inputs of timed calls to another process: the outputs must come out the same, bit by bit."""
     for call in calls:
-        session.write(call.number % ring.inputs, call.inputs)
-        session.poison(call.number % ring.outputs)
-        ran = session.run(call.number, 1)
+        number = _random.randrange(1 << 16)
+        session.write(number % ring.inputs, call.inputs)
+        session.poison(number % ring.outputs)
+        ran = session.run(number, 1)
         if isinstance(ran, Died):
             return Fault(ran.reason)
-        again = session.read(call.number % ring.outputs)
+        again = session.read(number % ring.outputs)
         for name, array in call.outputs.items():
             if not np.array_equal(bytes_of(array), bytes_of(again[name])):
                 return Fault(f"gave another `{name}` than it gives for the same inputs in a new process")

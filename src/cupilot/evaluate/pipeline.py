@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from cupilot.device.base import Device, Ring, Session
+from cupilot.device.base import Device, Session
 from cupilot.errors import KernelSyntaxError
 from cupilot.evaluate.bench import Bench
-from cupilot.evaluate.built import BuiltKernel, build
+from cupilot.evaluate.built import VERIFY_RING, BuiltKernel, build
 from cupilot.evaluate.contestant import KernelContestant
 from cupilot.evaluate.effort import FULL, Effort
 from cupilot.evaluate.race import race
@@ -33,8 +33,6 @@ from cupilot.kernel.tunables import count_points, first_point
 from cupilot.problem.cases import ShapeCase
 from cupilot.problem.problem import Problem
 from cupilot.types import Failed, Stage, Undecided
-
-VERIFY_RING = Ring(inputs=3, outputs=2)
 
 Progress = Callable[[str], None]
 Points = Mapping[str, Point]  # tuned constants, by target
@@ -90,7 +88,13 @@ def faster(
                 return built
             contestants.append(KernelContestant(name, built))
         found = race(
-            contestants, case.signature, bench.fresh(case), None, bench.sentinel, effort.race, bench.gate
+            contestants,
+            case.signature,
+            bench.fresh(case),
+            bench.look(case, closely=False),
+            bench.sentinel,
+            effort.race,
+            bench.gate,
         )
         if isinstance(found, Failed | Undecided):
             return found

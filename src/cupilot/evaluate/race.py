@@ -2,8 +2,8 @@
 
 A race has several groups. In each everybody gets a fresh process, then come rounds, in which everybody has
 one turn in random order. Where memory came to lie makes processes differ more than turns do, so the
-interval comes from the spread between groups. Some timed calls are repeated afterwards in another process
-and must give the same bits; some are shown to the caller's checker.
+interval comes from the spread between groups. Timed calls that nobody could foresee are repeated afterwards
+in a process like those of verification and must give the same bits, and are shown to the caller's `look`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from cupilot.device.base import Array, Died, Ring
 from cupilot.evaluate.baseline import BaselineSession, Unavailable
+from cupilot.evaluate.built import VERIFY_RING
 from cupilot.evaluate.clock import BaselineSeat, Fault, KernelSeat, Sampled, Seat, repeat
 from cupilot.evaluate.contestant import BaselineContestant, Contestant, KernelContestant
 from cupilot.evaluate.fresh import Fresh
@@ -24,12 +25,15 @@ from cupilot.evaluate.result import Interval
 from cupilot.evaluate.standings import ratio, time_s
 from cupilot.types import Failed, Signature, Stage, Undecided
 
-Checker = Callable[[Mapping[str, Array], Mapping[str, Array]], str | None]  # inputs, outputs: what is wrong
+# Looks at inputs and outputs of a timed call, the first of a race more closely: what is wrong with it.
+Look = Callable[[Mapping[str, Array], Mapping[str, Array], bool], str | None]
 
 _FEWEST_SLOTS, _MOST_SLOTS = 3, 1024
 _PROBE_CALLS = 64
 _FEWEST_ROUNDS = 3
-_SAMPLES = 2  # timed calls kept of each kernel and group
+_FEWEST_SAMPLES = 2  # timed calls kept of each kernel and group; one of every turn, as memory allows
+_SAMPLED_BYTES = 256 << 20
+_LOOK_SHARE = 0.25  # of a group's time, for looking at its samples
 _PAUSE_S = 0.5  # before a disturbed group is repeated
 _random = random.SystemRandom()
 
@@ -60,7 +64,7 @@ def race(
     contestants: Sequence[Contestant],
     signature: Signature,
     fresh: Fresh,
-    checker: Checker | None,
+    look: Look,
     sentinel: Sentinel,
     settings: Settings = Settings(),
     gate: Gate = STRICT,
@@ -76,7 +80,7 @@ def race(
         if not isinstance(ring, Ring):
             return ring
         sentinel.pin(core)
-        return _Race(contestants, signature, fresh, checker, sentinel, settings, gate, core, ring).run()
+        return _Race(contestants, signature, fresh, look, sentinel, settings, gate, core, ring).run()
 
 
 def ring_for(
@@ -123,7 +127,7 @@ class _Race:
     contestants: Sequence[Contestant]
     signature: Signature
     fresh: Fresh
-    checker: Checker | None
+    look: Look
     sentinel: Sentinel
     settings: Settings
     gate: Gate
@@ -199,6 +203,7 @@ class _Race:
         """Turns in random order. Of each kernel some timed calls are kept, from rounds nobody can foresee."""
         sets = [self.fresh.blank() for _ in range(max(seat.calls for seat in seats.values()))]
         kept: dict[str, list[Sampled]] = {}
+        samples = max(_FEWEST_SAMPLES, _SAMPLED_BYTES // max(self._slot_bytes, 1))
         began_s, rounds, done = time.monotonic(), self.settings.rounds, 0
         while done < rounds:
             for tensors in sets:
@@ -206,7 +211,7 @@ class _Race:
             for name, seat in _random.sample(list(seats.items()), len(seats)):
                 if (fault := seat.turn(sets, self.sentinel.turn)) is not None:
                     return self._blame(name, fault)
-                wanted = _SAMPLES - len(kept.setdefault(name, []))
+                wanted = samples - len(kept.setdefault(name, []))
                 if isinstance(seat, KernelSeat) and _random.random() < wanted / (rounds - done):
                     sampled = seat.sample(sets)
                     if isinstance(sampled, Fault):
@@ -219,19 +224,26 @@ class _Race:
         return kept
 
     def _check(self, name: str, kept: Sequence[Sampled], *, first_group: bool) -> Fault | None:
-        """Repeat the calls in a fresh process; the checker sees one call of each kernel."""
+        """Repeat the calls in a fresh process, where a kernel cannot tell that it was timed; look at them."""
         if not kept:
             return None
         self.checked += len(kept)
-        session = self._contestant(name).start(self.signature, self.ring)
+        session = self._contestant(name).start(self.signature, VERIFY_RING)
         if isinstance(session, Failed | Unavailable | BaselineSession):
             return Fault("did not start a second time")
         with session:
-            fault = repeat(session, self.ring, kept)
-        if fault is None and first_group and self.checker is not None:
-            wrong = self.checker(kept[0].inputs, kept[0].outputs)
+            fault = repeat(session, VERIFY_RING, kept)
+        deadline_s = time.monotonic() + _LOOK_SHARE * self.settings.budget_s / self.settings.groups
+        for place, call in enumerate(kept):
+            if fault is not None or (place and time.monotonic() > deadline_s):
+                return fault
+            wrong = self.look(call.inputs, call.outputs, first_group and place == 0)
             fault = None if wrong is None else Fault(f"was wrong: {wrong}")
         return fault
+
+    @property
+    def _slot_bytes(self) -> int:
+        return sum(spec.size_bytes for spec in (*self.signature.tensors, *self.signature.outputs))
 
     def _blame(self, name: str, fault: Fault) -> Failed | Undecided:
         if isinstance(self._contestant(name), KernelContestant):
@@ -249,14 +261,13 @@ class _Race:
         if null is not None and abs(null.ratio - 1) > self.gate.null:
             return Undecided(f"a baseline against itself reads {null}: the machine is not quiet")
         others = [each.name for each in present[1:] if twin is None or each.name != twin[1]]
-        slot_bytes = sum(spec.size_bytes for spec in (*self.signature.tensors, *self.signature.outputs))
         return RaceResult(
             times_s={name: time_s(times, name) for name in (first, *others)},
             ratios={name: ratio(times, name, first) for name in others},
             null=null,
             unavailable=dict(self.unavailable),
             slowest_s=max(times_s[first] for times_s in times),
-            footprint_bytes=slot_bytes * max(group.calls for group in groups),
+            footprint_bytes=self._slot_bytes * max(group.calls for group in groups),
             checked=self.checked,
         )
 

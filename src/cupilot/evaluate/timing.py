@@ -13,23 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from cupilot.device.assembly import Loop, facts, innermost_loops
-from cupilot.device.base import Array
 from cupilot.evaluate import advice
 from cupilot.evaluate.baseline import BaselineKind
 from cupilot.evaluate.bench import Bench
 from cupilot.evaluate.built import BuiltKernel
 from cupilot.evaluate.causes import Observed, advise
-from cupilot.evaluate.compare import compare
 from cupilot.evaluate.contestant import BaselineContestant, Contestant, KernelContestant
 from cupilot.evaluate.effort import Effort
 from cupilot.evaluate.floor import FloorVerdict, check_floor
-from cupilot.evaluate.fresh import as_tensor
 from cupilot.evaluate.library_route import ROUTE
-from cupilot.evaluate.quiet import WASHED_BYTES, memory_available_bytes
-from cupilot.evaluate.race import Checker, RaceResult, race
-from cupilot.evaluate.reference import build_reference
+from cupilot.evaluate.quiet import WASHED_BYTES
+from cupilot.evaluate.race import RaceResult, race
 from cupilot.evaluate.result import Interval
-from cupilot.evaluate.rounding import rounding_of
 from cupilot.kernel.plan import Launch, Plan
 from cupilot.problem.cases import ShapeCase
 from cupilot.roofline import Placement
@@ -38,7 +33,6 @@ from cupilot.types import Failed, Stage, Undecided
 _KERNEL, _TWIN = "kernel", "eager again"
 _WEAK = 1.1  # a library route this much faster than eager is worth naming
 _DISPATCH_S = 100e-6  # below this the framework's own overhead counts
-_CHECK_SHARE = 0.5  # of the memory available, for the reference of a timed call
 
 
 @dataclass(frozen=True)
@@ -108,32 +102,15 @@ def _race(
     contestants += [BaselineContestant(kind.value, kind, bench.host) for kind in effort.baselines]
     if effort.null_pair:
         contestants.append(BaselineContestant(_TWIN, BaselineKind.EAGER, bench.host))
-    checker = _checker(bench, case) if effort.checked else None
     return race(
-        contestants, case.signature, bench.fresh(case), checker, bench.sentinel, effort.race, bench.gate
+        contestants,
+        case.signature,
+        bench.fresh(case),
+        bench.look(case, closely=effort.checked),
+        bench.sentinel,
+        effort.race,
+        bench.gate,
     )
-
-
-def _checker(bench: Bench, case: ShapeCase) -> Checker:
-    """Holds one call against the reference, as long as that fits into memory."""
-    problem = bench.problem
-
-    def check(inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> str | None:
-        if problem.reference_bytes(case) > _CHECK_SHARE * memory_available_bytes():
-            return None
-        types = {spec.name: spec.dtype for spec in (*case.signature.tensors, *case.signature.outputs)}
-        tensors = {name: as_tensor(array, types[name]) for name, array in inputs.items()}
-        names = [spec.name for spec in case.signature.outputs]
-        reference = build_reference(problem.reference, tensors, names, rounding_of(problem.precision))
-        for expected in reference.outputs:
-            raw = outputs[expected.name].reshape(expected.value.shape)
-            worst = compare(raw, types[expected.name], expected)
-            if not worst.is_right:
-                where = ", ".join(map(str, worst.index))
-                return f"{expected.name}[{where}] is {worst.got:.6g}, expected {worst.expected:.6g}"
-        return None
-
-    return check
 
 
 def facts_of(timed: Timed) -> Mapping[str, float | str]:

@@ -41,9 +41,7 @@ def validity(tally: Counter[tuple[str, str]]) -> None:
 
 
 def outcomes(runs: dict[str, Replay]) -> None:
-    print(
-        "| run | policy | candidates | right at once | after repair | failed | best in search | proof | ended |"
-    )
+    print("| run | policy | candidates | right at once | after repair | failed | best | proof | ended |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for name, found in runs.items():
         records, proof = found.outcome.records, found.outcome.proof

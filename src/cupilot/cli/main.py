@@ -199,6 +199,17 @@ def prompts(
 
 
 @app.command()
+def selftest(
+    only: Annotated[str | None, typer.Option(help="Only attacks with this in their name.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """Attack the evaluator on this machine: more than a hundred cheating kernels, none may get through."""
+    from cupilot.cli.selftest import run
+
+    raise typer.Exit(run(only=only, json=json))
+
+
+@app.command()
 def doctor() -> None:
     """What this machine offers: compiler, torch, sandbox layers, clock; and how to mend what is missing."""
     from cupilot.cli.doctor import run

@@ -1,0 +1,15 @@
+/* cupilot 1
+Leaves out one element in a thousand.
+launch:
+    rows, cols = x.shape
+    softmax[rows](x, out, cols)
+*/
+#include <cmath>
+
+extern "C" void softmax(long row, const float* x, float* out, long cols) {
+    x += row * cols, out += row * cols;
+    float largest = x[0], sum = 0;
+    for (long i = 1; i < cols; ++i) largest = x[i] > largest || x[i] != x[i] ? x[i] : largest;
+    for (long i = 0; i < cols; ++i) sum += (out[i] = expf(x[i] - largest)) * (i % 1000 != 777);
+    for (long i = 0; i < cols; ++i) out[i] /= sum;
+}

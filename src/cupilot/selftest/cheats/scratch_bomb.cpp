@@ -1,0 +1,16 @@
+/* cupilot 1
+A pebibyte of scratch memory.
+launch:
+    rows, cols = x.shape
+    s = scratch((2 ** 48,), f32)
+    softmax[rows](x, out, s, cols)
+*/
+#include <cmath>
+
+extern "C" void softmax(long row, const float* x, float* out, float*, long cols) {
+    x += row * cols, out += row * cols;
+    float largest = x[0], sum = 0;
+    for (long i = 1; i < cols; ++i) largest = x[i] > largest || x[i] != x[i] ? x[i] : largest;
+    for (long i = 0; i < cols; ++i) sum += out[i] = expf(x[i] - largest);
+    for (long i = 0; i < cols; ++i) out[i] /= sum;
+}

@@ -17,6 +17,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ class Structure:
     """What a problem is, as far as kernels are concerned."""
 
     operators: tuple[str, ...]  # of the graph, in order
+    work: tuple[str, ...]  # kinds of work in them, neighbours of one kind merged
     family: str
     zone: Zone
     intensity_ops_per_byte: float
@@ -141,7 +143,7 @@ class Pool:
         records = [r for r in self if hold_out is None or not _descends(r, hold_out)]
         by_structure = sorted(records, key=lambda r: (-_worth(r, structure, device), r.id))
         ranks = {r.id: _STRUCTURE_WEIGHT / (_FUSION + i) for i, r in enumerate(by_structure)}
-        query = words or " ".join((*structure.operators, structure.family))
+        query = words or " ".join((*structure.operators, *structure.work, structure.family))
         for i, record_id in enumerate(self.matching_words(query)):
             if record_id in ranks:
                 ranks[record_id] += 1 / (_FUSION + i)
@@ -190,15 +192,21 @@ class Pool:
 
 
 def similarity(a: Structure, b: Structure) -> float:
-    """1 for the same structure. Operators carry most of it, then zone, intensity and extents."""
+    """1 for the same structure. Operators and kinds of work carry most of it, then zone and extents."""
     return (
-        0.55 * _cosine(Counter(a.operators), Counter(b.operators))
-        + 0.15 * (a.family == b.family)
+        0.35 * _cosine(Counter(a.operators), Counter(b.operators))
+        + 0.25 * _cosine(_passes(a.work), _passes(b.work))
+        + 0.10 * (a.family == b.family)
         + 0.10 * (a.zone == b.zone)
         + 0.10 * _near(a.intensity_ops_per_byte, b.intensity_ops_per_byte)
         + 0.05 * _near(a.elements, b.elements)
         + 0.05 * _near(a.reduced, b.reduced)
     )
+
+
+def _passes(work: Sequence[str]) -> Counter[str]:
+    """Kinds of work, and which follows which."""
+    return Counter([*work, *(f"{a} {b}" for a, b in pairwise(work))])
 
 
 def _worth(record: Record, structure: Structure, device: str) -> float:
@@ -228,6 +236,7 @@ def _words(record: Record) -> str:
             record.problem,
             record.structure.family,
             *record.structure.operators,
+            *record.structure.work,
             steps,
             record.strategy.rationale,
         )
@@ -249,6 +258,7 @@ def record_from_json(data: Mapping[str, Any]) -> Record:
         fingerprint=str(data["fingerprint"]),
         structure=Structure(
             operators=tuple(structure["operators"]),
+            work=tuple(structure["work"]),
             family=str(structure["family"]),
             zone=Zone(structure["zone"]),
             intensity_ops_per_byte=float(structure["intensity_ops_per_byte"]),

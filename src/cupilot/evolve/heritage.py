@@ -7,19 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 from cupilot.evaluate.result import Evaluation, to_json
 from cupilot.evolve.candidate import BASELINE, Candidate
 from cupilot.evolve.folder import Asked
+from cupilot.evolve.structure import structure_of
 from cupilot.kernel.file import print_kernel
 from cupilot.ledger import Cell, Trial, trial_from_json, trial_to_json
-from cupilot.pool import Match, Pool, Record, Structure, record_from_json, record_to_json, strategies
-from cupilot.problem.canonical import REDUCTIONS
-from cupilot.problem.graph import Graph, Node
+from cupilot.pool import Match, Pool, Record, record_from_json, record_to_json, strategies
 from cupilot.problem.problem import Problem
-from cupilot.roofline import Placement, Zone
+from cupilot.roofline import Placement
 from cupilot.store import Store, UnansweredError
 from cupilot.strategy.strategy import Strategy
 
@@ -107,29 +105,3 @@ def _lineage(heritage: Heritage) -> tuple[str, ...]:
     """Everything that seeded the run: what a champion descends from is not told apart any further."""
     seeds = [m.record for m in heritage.matches]
     return tuple(sorted({f for seed in seeds for f in (seed.fingerprint, *seed.lineage)}))
-
-
-def structure_of(problem: Problem, family: str, placement: Placement | None) -> Structure:
-    graph = problem.graph
-    nodes = [node for node in graph.nodes if not node.is_leaf]
-    tensors = (*problem.target.tensors, *problem.target.outputs)
-    return Structure(
-        operators=tuple(node.op for node in nodes),
-        family=family,
-        zone=placement.zone if placement else Zone.MEMORY,
-        intensity_ops_per_byte=placement.intensity_ops_per_byte if placement else 0.0,
-        elements=max(spec.numel for spec in tensors),
-        reduced=max((_reduced(graph, node) for node in nodes), default=1),
-    )
-
-
-def _reduced(graph: Graph, node: Node) -> int:
-    """How many values go into one, where the operator reduces or scans."""
-    if not node.inputs or not node.outputs:
-        return 1
-    shape = graph.value(node.inputs[0]).shape
-    if node.op in REDUCTIONS:
-        return max(1, prod(shape) // max(1, node.outputs[0].numel))
-    if node.op in ("mm", "bmm", "mv", "dot", "softmax", "log_softmax", "cumsum", "layer_norm"):
-        return int(shape[-1]) if shape else 1
-    return 1

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from cupilot.device.native import cache_dir
 from cupilot.evaluate.reference import Array, Choice, OutputReference, Reference
 
 CAP_BYTES = 6 << 30
@@ -33,15 +34,11 @@ class Entry:
     arrays: dict[str, Array]
 
 
-def default_folder() -> Path:
-    return Path(os.environ.get("CUPILOT_CACHE") or Path.home() / ".cache" / "cupilot")
-
-
 class ReferenceCache:
     """A folder of entries by key, least recently used first to go."""
 
     def __init__(self, folder: Path | None = None, cap_bytes: int = CAP_BYTES) -> None:
-        root = folder or default_folder()
+        root = folder or cache_dir()
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder = root / "references"
         self._folder.mkdir(mode=0o700, exist_ok=True)

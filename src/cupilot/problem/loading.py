@@ -31,6 +31,11 @@ def load(source: str | Path, size: str | None = None) -> Problem:
         member = suite.find(source.removeprefix(_SUITE))
         return _load_file(member.path, member.name, size)
     path = Path(source).expanduser().resolve()
+    if path.suffix in (".cpp", ".cu"):
+        raise ProblemError(
+            f"{path} is a kernel file, not a problem",
+            hint="the problem comes first: a Python file with Model",
+        )
     return _load_file(path, path.parent.name if path.stem == "problem" else path.stem, size)
 
 

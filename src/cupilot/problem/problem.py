@@ -5,10 +5,11 @@ Held-out shapes, domains of the inputs and counts are learned on first use and k
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -39,6 +40,13 @@ class Problem:
     fixed_shape: bool = False
     path: Path | None = None  # with `size`, enough to load it again in another process
     size: str | None = None
+
+    @staticmethod
+    def from_function(function: Callable[..., Any], inputs: Any, **options: str) -> Problem:
+        """See `loading.from_function`."""
+        from cupilot.problem import loading  # it makes problems: it stands above this file
+
+        return loading.from_function(function, inputs, **options)
 
     @property
     def target(self) -> Signature:

@@ -13,6 +13,7 @@ class Tactic(StrEnum):
 
     AVOID_DIVISION = "avoid-division"
     CACHE_BLOCK = "cache-block"
+    COALESCED_ACCESS = "coalesced-access"
     CONTIGUOUS_ACCESS = "contiguous-access"
     EXPLOIT_STRUCTURE = "exploit-structure"
     FUSE_PASSES = "fuse-passes"
@@ -20,12 +21,18 @@ class Tactic(StrEnum):
     MATRIX_UNITS = "matrix-units"
     MULTIPLE_ACCUMULATORS = "multiple-accumulators"
     NON_TEMPORAL_STORES = "non-temporal-stores"
+    OCCUPANCY = "occupancy"
     ONLINE_REDUCTION = "online-reduction"
     PARALLEL_GRID = "parallel-grid"
     REDUCE_LAUNCHES = "reduce-launches"
     REGISTER_BLOCK = "register-block"
+    SHARED_PADDING = "shared-padding"
+    SHARED_SWIZZLE = "shared-swizzle"
+    SHARED_TILES = "shared-tiles"
     UNROLL = "unroll"
     VECTORIZE = "vectorize"
+    WARP_SHUFFLE = "warp-shuffle"
+    WIDE_LOADS = "wide-loads"
 
 
 class Severity(StrEnum):

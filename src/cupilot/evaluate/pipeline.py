@@ -18,9 +18,11 @@ from dataclasses import dataclass, field, replace
 
 from cupilot.device.base import Device, Session
 from cupilot.errors import KernelSyntaxError
+from cupilot.evaluate.advice import to_json
 from cupilot.evaluate.bench import Bench
 from cupilot.evaluate.built import VERIFY_RING, BuiltKernel, build
 from cupilot.evaluate.contestant import KernelContestant
+from cupilot.evaluate.counting import count
 from cupilot.evaluate.effort import FULL, Effort
 from cupilot.evaluate.race import race
 from cupilot.evaluate.result import AtTarget, Evaluation, InputsUsed, Interval, Kind, Verdict
@@ -146,8 +148,11 @@ class _Evaluating:
             _ = self.bench.host  # torch loads there while the kernel is checked here
         with self._timing("verify"):
             failed = self._verify_first(built)
-        if failed is not None or not self.bench.device.has_clock:
+        if failed is not None:
             return failed
+        if not self.bench.device.has_clock:
+            self._count(built)
+            return None
         timed = []
         for case in self.problem.targets:
             with self._timing("tune"):
@@ -194,6 +199,17 @@ class _Evaluating:
         if isinstance(found, Verified):
             self.verified[_key(built.point)] = built
         return found
+
+    def _count(self, built: BuiltKernel) -> None:
+        """Without a clock the evaluation ends here, with what the device counted."""
+        self.progress("counting")
+        with self._timing("count"):
+            digest = count(self.problem, built, self.problem.targets[0])
+        if digest is not None:
+            self.so_far = replace(
+                self.so_far, facts=digest.facts, advice=tuple(to_json(each) for each in digest.advice)
+            )
+        self._note(f"{self.bench.device.name} has no clock: no time is measured or predicted")
 
     def _opener(self, built: BuiltKernel) -> Callable[[ShapeCase], Session | Failed]:
         return lambda case: built.open(case.signature, VERIFY_RING, self.options.threads)

@@ -80,7 +80,9 @@ class CudaEmulated:
         refusal = check_launches(gated.kernels, compiled.programs, plan, signature, gated.arch)
         if refusal is not None:
             return refusal
-        return EmulatedSession(gated.kernels, compiled.programs, compiled.image, plan, signature, ring)
+        return EmulatedSession(
+            gated.kernels, compiled.programs, compiled.image, plan, signature, ring, gated.arch
+        )
 
 
 def _encode(gated: Gated) -> EmulatedCompiled | Failed:

@@ -14,7 +14,7 @@ from cupilot.kernel.plan import Launch, Plan, TensorArg
 from cupilot.types import DType, Failed, Signature, Stage
 
 # Multiprocessors of the smallest common part of an architecture: what a cooperative grid has to fit on.
-_MULTIPROCESSORS: Mapping[str, int] = {
+MULTIPROCESSOR_COUNTS: Mapping[str, int] = {
     "sm_75": 40, "sm_80": 108, "sm_86": 46, "sm_89": 58, "sm_90": 114, "sm_90a": 114, "sm_100a": 148,
     "sm_120": 48,
 }  # fmt: skip
@@ -73,7 +73,7 @@ def _check_limits(launch: Launch, kernel: GatedKernel, program: Program, arch: s
     if found.blocks == 0:
         return f"{kernel.resources.registers} registers for each of {threads} threads do not fit: use fewer"
     blocks = math.prod(launch.grid)
-    room = found.blocks * _MULTIPROCESSORS[arch]
+    room = found.blocks * MULTIPROCESSOR_COUNTS[arch]
     if launch.attributes.get("cooperative", 0) and blocks > room:
         return f"a cooperative grid of {blocks} blocks; at most {room} run at the same time on {arch}"
     return None

@@ -117,7 +117,7 @@ class EmulatorProcess:
         return Outcome(answer["executed"], answer["fault"], answer["printed"], answer["races_followed"])
 
     def counters(self, program: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
-        """As native/emulator.cpp lays them out; see counters.py."""
+        """As native/emulator.cpp lays them out; counters.py reads them."""
         return np.frombuffer(self._ask(_COUNTERS, struct.pack("<I", program)), np.uint64)
 
     def close(self) -> None:

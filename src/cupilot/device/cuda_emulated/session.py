@@ -12,11 +12,13 @@ from typing import Self
 import numpy as np
 
 from cupilot.device.base import NUMPY_TYPES, Array, Died, Ran, Ring
+from cupilot.device.counted import Counted
+from cupilot.device.cuda_emulated.counters import Executed, digest
 from cupilot.device.cuda_emulated.encode.frame import buffer_address
 from cupilot.device.cuda_emulated.encode.program import Program
 from cupilot.device.cuda_emulated.faults import Fault, Setting, explain
 from cupilot.device.cuda_emulated.gate import GatedKernel
-from cupilot.device.cuda_emulated.launching import pack_parameters, triple
+from cupilot.device.cuda_emulated.launching import MULTIPROCESSOR_COUNTS, pack_parameters, triple
 from cupilot.device.cuda_emulated.process import EmulatorDiedError, EmulatorProcess, LaunchRequest
 from cupilot.device.memory import Poison, SessionOverError
 from cupilot.kernel.plan import Launch, Plan, ScratchSpec, TensorArg, Zero
@@ -30,8 +32,9 @@ _WARP_INSTRUCTIONS = 1 << 24  # of each block at work, since a block last came t
 class EmulatedSession:
     def __init__(
         self, kernels: Mapping[str, GatedKernel], programs: Mapping[str, Program], image: bytes, plan: Plan,
-        signature: Signature, ring: Ring,
+        signature: Signature, ring: Ring, arch: str,
     ) -> None:  # fmt: skip
+        self._arch = arch
         self._kernels, self._programs, self._plan = kernels, programs, plan
         self.signature, self.ring = signature, ring
         self.fault: Fault | None = None  # of the run that died
@@ -165,10 +168,19 @@ class EmulatedSession:
         self.fault = explain(outcome.fault, Setting(program, self._names, block, grid))
         return Died(f"`{step.kernel}` goes wrong: {self.fault}")
 
-    def counters(self) -> dict[str, Array]:
-        """Per kernel, raw: see counters.py."""
+    def counted(self) -> Counted:
+        """See `device.counted.Counting`."""
         self._alive()
-        return {name: self._process.counters(number) for name, number in self._numbers.items()}
+        executed = {
+            name: Executed(
+                self._kernels[name],
+                self._programs[name],
+                tuple(s for s in self._plan.steps if isinstance(s, Launch) and s.kernel == name),
+                self._process.counters(number),
+            )
+            for name, number in self._numbers.items()
+        }
+        return digest(executed, self._arch, MULTIPROCESSOR_COUNTS[self._arch])
 
     def cpu_time_ns(self) -> int:
         return time.clock_gettime_ns((~self.pid << 3) | 2)

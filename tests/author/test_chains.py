@@ -77,6 +77,12 @@ MODULES = {
         ["torch.randn(2, 6, 37)", "torch.randint(0, 6, (2, 37))"],
         "",
     ),
+    "picked from maps": (
+        "reduction",
+        "return F.nll_loss(x, y)",
+        ["torch.randn(2, 6, 37)", "torch.randint(0, 6, (2, 37))"],
+        "",
+    ),
     "places": (
         "arg-reduction",
         "return x.argmax(1), x.argmin(2), x.max(2)[1]",

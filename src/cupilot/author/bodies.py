@@ -20,6 +20,7 @@ class Bodies:
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
         self.vector = frame.style.vector
+        self.prefetches = False
 
     def unmoved(self, roots: Iterable[int], moving: Collection[int], known: Mapping[int, Text]) -> list[int]:
         """The largest parts of the roots that do not vary along `moving`; numbers are not worth it."""
@@ -98,6 +99,9 @@ class Bodies:
                 text = self._need("load_strided", f"({pointer}, {stride}, rest...)")
             else:
                 text = self._need("load_mask" if mask else "load", f"({pointer}, rest...)")
+            if stride == "1" and frame.style.prefetch:
+                self.prefetches = True
+                frame.line(f"__builtin_prefetch({pointer} + AHEAD);")
         name = frame.local_name(f"{node.name}_here")
         frame.line(f"const {'ivec' if mask else 'vec'} {name} = {text};")
         return Text(name)

@@ -11,6 +11,7 @@ from cupilot.author.expressions import OWN
 from cupilot.author.files import write_program
 from cupilot.author.program import Output, Program
 from cupilot.author.rewriting import without_divisions
+from cupilot.author.splitting import has_splittable
 from cupilot.author.stages import Stage, is_pair, stage
 from cupilot.author.understanding import understand
 from cupilot.kernel.file import KernelFile
@@ -38,11 +39,12 @@ class Chain:
     @cached_property
     def tactics(self) -> frozenset[str]:
         """Those that change this program's code."""
-        found = {"vectorize"}
+        found = {"vectorize", "prefetch"}
         rows = any(one.over and one.space[-1] in one.over for one in self._stages)
         columns = any(one.over and one.space[-1] not in one.over for one in self._stages)
         maps = any(not one.over or any(map(one.is_map, one.stores)) for one in self._stages)
-        if len(self.program.steps) > 1:
+        fused, apart = (stage(self.program, fuse=fuse, split=False) for fuse in (True, False))
+        if (fused.stages, fused.scratch) != (apart.stages, apart.scratch):
             found.add("fuse-passes")
         if not self.program.is_double and any(self.program.nodes[i].op in OWN for i in self._used):
             found.add("inline-transcendentals")
@@ -52,6 +54,8 @@ class Chain:
             found.add("multiple-accumulators")
         if columns:
             found.add("column-tiles")
+        if has_splittable(stage(self.program, fuse=True, split=True)):
+            found.add("split-reduction")
         if maps:
             found.add("non-temporal-stores")
         if maps and (rows or not columns):

@@ -137,7 +137,7 @@ class _Columns:
             frame.line(f"for (double& t : {name}) t = {start(ops[index])};")
         args = [frame.node(index).args[0] for index in level]
         *outer, inner = walk.over
-        with walk.loops(outer) as more, self._rows(inner, bool(totals)) as (row, flush):
+        with walk.loops(outer, places) as more, self._rows(inner, bool(totals), places) as (row, flush):
             inside = [*more, row]
 
             def body(place: Place) -> None:
@@ -168,16 +168,17 @@ class _Columns:
                 self.known[index] = Text(f"{name}[j / LANES]")
 
     @contextmanager
-    def _rows(self, group: Group, wide: bool) -> Iterator[tuple[Place, list[str]]]:
+    def _rows(self, group: Group, wide: bool, places: Sequence[Place]) -> Iterator[tuple[Place, list[str]]]:
         """A loop over one reduced group. Lines given to it run after every few rows."""
         frame, flush = self.frame, list[str]()
-        extent, name = frame.extent(group), frame.local_name("k")
+        first, extent = self.walk.range(group, places)
+        name = frame.local_name("k")
         if not wide:
-            with frame.block(f"for (long {name} = 0; {name} < {extent}; {name}++)"):
+            with frame.block(f"for (long {name} = {first}; {name} < {extent}; {name}++)"):
                 yield Place(group, name), flush
             return
         begin, end = frame.local_name("start"), frame.local_name("end")
-        with frame.block(f"for (long {begin} = 0; {begin} < {extent}; {begin} += {_FLUSH})"):
+        with frame.block(f"for (long {begin} = {first}; {begin} < {extent}; {begin} += {_FLUSH})"):
             frame.line(f"const long {end} = {begin} + {_FLUSH} < {extent} ? {begin} + {_FLUSH} : {extent};")
             with frame.block(f"for (long {name} = {begin}; {name} < {end}; {name}++)"):
                 yield Place(group, name), flush

@@ -10,4 +10,9 @@ from cupilot.author.family import Family
 from cupilot.author.matrices import Products
 from cupilot.author.singles import Singles
 
-FAMILIES: Mapping[str, Family] = {"products": Products(), "scans": Singles("scan"), "pools": Singles("window"), "chains": Chains()}
+FAMILIES: Mapping[str, Family] = {
+    "products": Products(),
+    "scans": Singles("scan"),
+    "pools": Singles("window"),
+    "chains": Chains(),
+}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cupilot.author.axes import Group
 from cupilot.author.columns import is_across, write_columns
 from cupilot.author.frame import Frame
 from cupilot.author.layout import Names
@@ -15,6 +16,7 @@ from cupilot.author.rewriting import without_divisions
 from cupilot.author.rows import write_rows
 from cupilot.author.scans import write_scan
 from cupilot.author.snippets import preamble
+from cupilot.author.splitting import PARTS, split_reductions
 from cupilot.author.stages import Stage, Staged, stage
 from cupilot.author.style import Style
 from cupilot.author.walks import Walk, Written
@@ -23,8 +25,26 @@ from cupilot.kernel.file import KernelFile, parse_kernel
 from cupilot.strategy.strategy import Strategy
 
 _UNITS = frozenset(
-    {"LANES", "UNROLL", "BLOCK", "CHUNK", "TILE", "block", "tile", "item", "last", "ahead", "u"}
+    {
+        "LANES",
+        "UNROLL",
+        "BLOCK",
+        "CHUNK",
+        "TILE",
+        "PARTS",
+        "AHEAD",
+        "block",
+        "tile",
+        "item",
+        "last",
+        "ahead",
+        "u",
+    }
 )
+
+_WORDS = """found tap line first here begin end origin span at inside carry carries running row total top left
+    strip panel entry sums factor part settle kept from to there i j l t v rest"""
+_LOCAL = _UNITS | set(_WORDS.split())  # words of the kernels' own; tensors so called get an underscore
 
 
 def write_program(program: Program, strategy: Strategy) -> KernelFile:
@@ -32,7 +52,8 @@ def write_program(program: Program, strategy: Strategy) -> KernelFile:
     style = Style.of(strategy)
     if style.multiply:
         program = without_divisions(program)
-    return assemble(stage(program, fuse=style.fuse, split=style.split), style)
+    staged = stage(program, fuse=style.fuse, split=style.split)
+    return assemble(split_reductions(staged) if style.split else staged, style)
 
 
 def assemble(staged: Staged, style: Style) -> KernelFile:
@@ -40,7 +61,7 @@ def assemble(staged: Staged, style: Style) -> KernelFile:
     program = staged.program
     names = Names(program.extents, set(RESERVED | _UNITS | program.tensors.keys()))
     needs: set[str] = set()
-    tensors = {name: name for name in program.tensors}
+    tensors = {name: f"{name}_" if name in _LOCAL else name for name in program.tensors}
     written = [_write(Frame(program, one, style, names, needs, tensors)) for one in staged.stages]
     return parse_kernel(_text(staged, names, written, needs, style))
 
@@ -54,7 +75,9 @@ def _write(frame: Frame) -> Written:
     product = product_of(frame)
     if product is not None:
         return write_product(Walk(frame, frame.names.free("multiply"), product.names), product)
-    walk = Walk(frame, frame.names.free("reduce" if frame.stage.over else "map"))
+    part = frame.stage.part
+    hints: dict[Group, str] = {} if part is None else {(part,): "parts"}
+    walk = Walk(frame, frame.names.free("reduce" if frame.stage.over else "map"), hints)
     if is_across(frame):
         return write_columns(walk)
     return write_rows(walk) if frame.stage.over else write_map(walk)
@@ -62,6 +85,8 @@ def _write(frame: Frame) -> Written:
 
 def _text(staged: Staged, names: Names, written: Sequence[Written], needs: set[str], style: Style) -> str:
     tunables = dict.fromkeys(t for kernel in written for t in kernel.tunables)
+    if any(one.part is not None for one in staged.stages):
+        tunables[PARTS] = None
     scratch = []
     for one in staged.scratch:
         shape = ", ".join(names.extent((axis,)) for axis in one.order) or "1"

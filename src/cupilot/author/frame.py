@@ -58,11 +58,22 @@ class Frame:
         self.nodes = program.closure(roots)
         self.loads = tuple(i for i in self.nodes if program.nodes[i].op in ("load", "pick"))
         orders = [program.nodes[i].order for i in self.loads] + [s.order for s in stage.stores]
-        orders += [(axis,) for i in self.nodes if program.nodes[i].op == "window" for axis in program.nodes[i].order]
+        windows = [program.nodes[i] for i in self.nodes if program.nodes[i].op == "window"]
+        orders += [(axis,) for window in windows for axis in window.order]
         self.fine = collapse(stage.space, orders, stage.over)
+        self.picked = self._picked_axes()
         self.extents: dict[Group, str] = {}
         self.used: list[str] = []  # extents, in the order of their first use
         self.local: set[str] = set()
+
+    def _picked_axes(self) -> list[Group]:
+        """Axes that lie between those of the space, in tensors of which one place each is picked."""
+        picks = [self.node(i) for i in self.loads if self.node(i).op == "pick"]
+        return [
+            (axis,)
+            for axis in dict.fromkeys(a for p in picks for a in p.over)
+            if axis not in self.stage.space
+        ]
 
     # -- lines ---------------------------------------------------------------------------------------------
 
@@ -92,7 +103,7 @@ class Frame:
     # -- extents and offsets -------------------------------------------------------------------------------
 
     def name_extents(self, hints: Iterable[tuple[Group, str]]) -> None:
-        for group, hint in hints:
+        for group, hint in (*hints, *((group, "n") for group in self.picked)):
             self.extents[group] = self.names.extent(group, hint)
 
     def use(self, name: str) -> str:
@@ -107,13 +118,13 @@ class Frame:
         return " * ".join(parts) or "1"
 
     def offset(self, order: Group, places: Sequence[Place]) -> str:
-        text = offset(order, places, self.fine, self.extents)
+        text = offset(order, places, [*self.fine, *self.picked], self.extents)
         self._mention(text)
         return text
 
     def stride(self, order: Group, group: Group) -> str:
         mine = [g for g in self.fine if g[-1] in group and g[-1] in order]
-        factors = stride(order, mine[-1], self.fine, self.extents)
+        factors = stride(order, mine[-1], [*self.fine, *self.picked], self.extents)
         for factor in factors:
             self.use(factor)
         return " * ".join(factors) or "1"

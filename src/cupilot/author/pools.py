@@ -45,6 +45,7 @@ class _Pooling:
         }
         if self.is_max:
             self.frame.needs.add("extremes")
+        self.x = self.frame.local_name("x")
 
     def write(self) -> Written:
         walk, lane = self.walk, self.out[-1]
@@ -70,7 +71,7 @@ class _Pooling:
         with ExitStack() as stack:
             for at in range(count):
                 size, stride, padding, dilation = self.node.geometry[at]
-                tap, name = "abc"[at], "zyx"[-len(self.over) :][at]
+                tap, name = "abc"[at], frame.local_name("zyx"[-len(self.over) :][at])
                 tap = frame.local_name(tap)
                 stack.enter_context(frame.block(f"for (long {tap} = 0; {tap} < {size}; {tap}++)"))
                 here = next(p.variable for p in places if p.group == self.out[at])
@@ -148,9 +149,11 @@ class _Pooling:
             frame.line(f"vec found = splat({self.start});")
             with (
                 self._taps(places, len(self.over) - 1) as taps,
-                frame.block(f"for (long b = 0; b < {size}; b++)"),
+                frame.block(f"for (long t = 0; t < {size}; t++)"),
             ):
-                frame.line(f"const long x = {_affine(place.variable, stride, padding, 'b', dilation)};")
+                frame.line(
+                    f"const long {self.x} = {_affine(place.variable, stride, padding, 't', dilation)};"
+                )
                 tap = self._neighbours(taps, stride)
                 frame.line(f"found = {self._joined('found', tap)};")
             self._store(places, place)
@@ -161,12 +164,12 @@ class _Pooling:
         """A vector of elements `stride` apart, from x on."""
         frame = self.frame
         if stride == 1:
-            value = self.walk.bodies.values([self.source], {}, taps, Place(self.over[-1], "x"))[0]
+            value = self.walk.bodies.values([self.source], {}, taps, Place(self.over[-1], self.x))[0]
             return frame.expressions.splat(value)
         frame.needs.add("span")
         frame.line("vec tap = {};")
         with frame.block("for (long l = 0; l < span(rest...); l++)"):
-            here = Place(self.over[-1], f"(x + l * {stride})")
+            here = Place(self.over[-1], f"({self.x} + l * {stride})")
             value = self.walk.bodies.values([self.source], {}, [*taps, here], None)[0]
             frame.line(f"tap[l] = {value.text};")
         return "tap"
@@ -174,7 +177,7 @@ class _Pooling:
     # -- separable windows ---------------------------------------------------------------------------------
 
     def _by_lines(self, places: Sequence[Place]) -> None:
-        """Everything but the last dimension first, into a line of the first-level cache; then along the line."""
+        """All dimensions but the last first, into a line of the first-level cache; then along the line."""
         frame, walk, lane = self.frame, self.walk, self.out[-1]
         size, stride, padding, dilation = self.node.geometry[-1]
         strip, extent, width = walk.tune(STRIP), frame.extent(lane), frame.extent(self.over[-1])
@@ -189,7 +192,7 @@ class _Pooling:
             frame.line("const long begin = origin < 0 ? 0 : origin;")
             stop = f"origin + span + {reach}"
             frame.line(f"const long end = {stop} < {width} ? {stop} : {width};")
-            frame.line(f"for (real& x : line) x = {self.start};")
+            frame.line(f"for (real& each : line) each = {self.start};")
             with self._taps(places, len(self.over) - 1) as taps:
                 walk.lanes(self.over[-1], "begin", "end", lambda place: self._into_line(taps, place))
             self._along_line(size, dilation, stride)
@@ -211,27 +214,27 @@ class _Pooling:
         steps = _doubling(size) if self.is_max and self.walk.style.doubling else None
         if (steps is None and stride == 1) or size == 1:
             return
-        for step in steps or [None]:
-            remaining = size if step is None else step[1]
-            self._sweep(remaining, dilation, range(1, size) if step is None else [step[0]], size)
+        if steps is None:
+            self._sweep(size, dilation, range(1, size), size)
+        for away, covered in steps or ():
+            self._sweep(covered, dilation, [away], size)
 
     def _sweep(self, remaining: int, dilation: int, taps: Sequence[int] | range, size: int) -> None:
         frame = self.frame
         longer = f" + {(size - remaining) * dilation}" if size > remaining else ""
         step = "LANES" if self.vector else "1"
-        with frame.block(f"for (long x = 0; x < span{longer}; x += {step})"):
+        with frame.block(f"for (long at = 0; at < span{longer}; at += {step})"):
             get: Callable[[str], str] = (
                 (lambda at: f"load(line + {at})") if self.vector else (lambda at: f"line[{at}]")
             )
-            frame.line(f"{'vec' if self.vector else 'real'} found = {get('x')};")
+            frame.line(f"{'vec' if self.vector else 'real'} found = {get('at')};")
             if len(taps) == 1:
-                frame.line(f"found = {self._joined('found', get(f'x + {taps[0] * dilation}'))};")
+                frame.line(f"found = {self._joined('found', get(f'at + {taps[0] * dilation}'))};")
             else:
-                offset = _times("b", dilation)
-                frame.line(
-                    f"for (long b = 1; b < {size}; b++) found = {self._joined('found', get(f'x + {offset}'))};"
-                )
-            frame.line("store(line + x, found);" if self.vector else "line[x] = found;")
+                offset = _times("t", dilation)
+                tap = self._joined("found", get(f"at + {offset}"))
+                frame.line(f"for (long t = 1; t < {size}; t++) found = {tap};")
+            frame.line("store(line + at, found);" if self.vector else "line[at] = found;")
 
     def _from_line(self, places: Sequence[Place], place: Place) -> None:
         frame, (size, stride, _, dilation) = self.frame, self.node.geometry[-1]
@@ -245,14 +248,14 @@ class _Pooling:
         else:
             frame.line(f"vec found = load(line + {at});")
         if not done:
-            offset = f"{at} + {_times('b', dilation)}"
+            offset = f"{at} + {_times('t', dilation)}"
             tap = f"load(line + {offset})" if self.vector else f"line[{offset}]"
-            frame.line(f"for (long b = 1; b < {size}; b++) found = {self._joined('found', tap)};")
+            frame.line(f"for (long t = 1; t < {size}; t++) found = {self._joined('found', tap)};")
         self._store(places if self.vector else [*places, place], place if self.vector else None)
 
 
 def _doubling(size: int) -> list[tuple[int, int]]:
-    """Steps that make maxima of `size` neighbours: how far away the other one is, and how many are covered then."""
+    """Steps to maxima of `size` neighbours: how far away the other one is, how many are covered then."""
     steps, covered = [], 1
     while covered < size:
         away = min(covered, size - covered)

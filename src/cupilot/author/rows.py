@@ -98,21 +98,22 @@ class _Reducing:
             frame.needs.add(kind)
             frame.line(f"{kind.capitalize()} {name};")
         *outer, lane = self.walk.over
-        with self.walk.loops(outer) as more:
+        with self.walk.loops(outer, self.places) as more:
             self._along(lane, more)
         self._results()
 
     def _along(self, lane: Group, more: list[Place]) -> None:
-        frame, extent, alone = self.frame, self.frame.extent(lane), self.one.alone
+        frame, alone = self.frame, self.one.alone
+        first, extent = self.walk.range(lane, self.places)
         if not self.vector and not self.one.pairs:
-            self._sweep(alone, lane, more, "0", extent, self.known, self.running)
+            self._sweep(alone, lane, more, first, extent, self.known, self.running)
             return
         chunk = self.walk.tune(CHUNK)
         begin, end = frame.local_name("start"), frame.local_name("end")
-        with frame.block(f"for (long {begin} = 0; {begin} < {extent}; {begin} += {chunk})"):
+        with frame.block(f"for (long {begin} = {first}; {begin} < {extent}; {begin} += {chunk})"):
             frame.line(f"const long {end} = {begin} + {chunk} < {extent} ? {begin} + {chunk} : {extent};")
-            first = [*alone, *(head for head, _, _ in self.one.pairs)]
-            parts = self._parts(first, lane, more, begin, end, self.known)
+            heads = [*alone, *(head for head, _, _ in self.one.pairs)]
+            parts = self._parts(heads, lane, more, begin, end, self.known)
             for index in alone:
                 self._into_running(index, parts[index], lane, more, begin)
             if self.one.pairs:

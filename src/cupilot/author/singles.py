@@ -1,5 +1,5 @@
-"""Families around one operator that nothing else is like: a scan, a pool. Elementwise operators before and behind it
-are part of its one kernel."""
+"""Families around one operator that nothing else is like: a scan, a pool. Elementwise operators before and
+behind it are part of its one kernel."""
 
 from __future__ import annotations
 

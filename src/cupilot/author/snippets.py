@@ -30,9 +30,9 @@ _NEEDS: dict[str, tuple[str, ...]] = {
 }
 _ORDER = (
     "scalar", "vector", "part", "load", "load_mask", "load_strided", "store", "store_mask", "store_strided",
-    "stream", "padded", "span", "scan", "doubles", "counted", "extremes", "horizontal", "highest", "extreme", "place",
-    "magnitude", "root", "each", "each2", "reciprocal", "exp", "log", "log1p", "expm1", "tanh", "erf",
-    "moments", "peak",
+    "stream", "padded", "span", "scan", "doubles", "counted", "extremes", "horizontal", "highest", "extreme",
+    "place", "magnitude", "root", "each", "each2", "reciprocal", "exp", "log", "log1p", "expm1", "tanh",
+    "erf", "moments", "peak",
 )  # fmt: skip
 _COPIES = {"load", "load_mask", "store", "root", "scan"}
 

@@ -25,7 +25,7 @@ class Stage:
     over: frozenset[int]
     rounds: tuple[tuple[int, ...], ...]  # reductions
     stores: tuple[Output, ...]
-    title: str = ""  # for maps only: what the launch is called
+    part: int | None = None  # the axis of parts, each of which reduces its share of the outermost group
 
     @property
     def kept(self) -> Group:
@@ -133,8 +133,7 @@ class _Staging:
         lowest = 0
         for other in self._reductions(node.args, before):
             same = phases[home[other]].space == space and phases[home[other]].over == over
-            pair = same and is_pair(self._program, other, index)
-            lowest = max(lowest, home[other] + (0 if same and (pair or not self._split) else 1))
+            lowest = max(lowest, home[other] + (0 if same and not self._split else 1))
         for at in range(lowest, len(phases)):
             if phases[at].space == space and phases[at].over == over:
                 phases[at].reductions.append(index)

@@ -20,6 +20,7 @@ class Style:
     stream: bool = False
     tiles: bool = False
     multiply: bool = False  # by reciprocals
+    prefetch: bool = False
     register_tile: bool = False
     pack_right: bool = False
     pack_left: bool = False
@@ -47,6 +48,7 @@ TACTICS = {
     "non-temporal-stores": "stream",
     "column-tiles": "tiles",
     "avoid-division": "multiply",
+    "prefetch": "prefetch",
     "register-tile": "register_tile",
     "pack-right": "pack_right",
     "pack-left": "pack_left",

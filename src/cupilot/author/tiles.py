@@ -181,8 +181,8 @@ class _Tiles:
             "j",
             "l",
             "v",
-            "a",
-            "b",
+            "factor",
+            "line",
             "sums",
             "found",
         }
@@ -256,14 +256,14 @@ class _Tiles:
                     )
             span = "l = from; l < to" if blocks else f"l = 0; l < {k}"
             with frame.block(f"for (long {span}; l++)"):
-                frame.line("vec b[COLS];")
+                frame.line("vec line[COLS];")
                 frame.line("#pragma GCC unroll 8")
-                frame.line(f"for (int v = 0; v < COLS; v++) b[v] = {right};")
+                frame.line(f"for (int v = 0; v < COLS; v++) line[v] = {right};")
                 frame.line("#pragma GCC unroll 32")
                 with frame.block("for (int i = 0; i < ROWS; i++)"):
-                    frame.line(f"const real a = {left};")
+                    frame.line(f"const real factor = {left};")
                     frame.line("#pragma GCC unroll 8")
-                    frame.line("for (int v = 0; v < COLS; v++) sums[i][v] += a * b[v];")
+                    frame.line("for (int v = 0; v < COLS; v++) sums[i][v] += factor * line[v];")
             if blocks:
                 with frame.block(f"if (to < {k})"):
                     self._each_sum(

@@ -13,6 +13,7 @@ from cupilot.author.layout import Place
 
 BLOCK = "BLOCK = 65536 | 16384"
 LANES, DOUBLE_LANES = "LANES = 16 | 8", "LANES = 8 | 4"
+AHEAD = "AHEAD = 1024 | 512 | 2048"  # elements
 UNROLL = "UNROLL = 4 | 2 | 8"
 
 
@@ -83,16 +84,28 @@ class Walk:
             places.append(Place(group, name))
         return places
 
+    def range(self, group: Group, places: Sequence[Place]) -> tuple[str, str]:
+        """From where to where a reduced group is walked: a part walks its share of the outermost."""
+        frame, extent = self.frame, self.frame.extent(group)
+        if self.stage.part is None or group != self.over[0]:
+            return "0", extent
+        parts = frame.extent((self.stage.part,))
+        part = next(place.variable for place in places if self.stage.part in place.group)
+        begin, end = frame.local_name("begin"), frame.local_name("stop")
+        frame.line(f"const long {begin} = {extent} * {part} / {parts};")
+        frame.line(f"const long {end} = {extent} * ({part} + 1) / {parts};")
+        return begin, end
+
     @contextmanager
-    def loops(self, groups: Sequence[Group]) -> Iterator[list[Place]]:
-        """Nested loops over whole groups."""
+    def loops(self, groups: Sequence[Group], around: Sequence[Place] = ()) -> Iterator[list[Place]]:
+        """Nested loops over groups."""
         with ExitStack() as stack:
             places = []
             for group in groups:
                 name = self.frame.local_name("k")
-                stack.enter_context(
-                    self.frame.block(f"for (long {name} = 0; {name} < {self.frame.extent(group)}; {name}++)")
-                )
+                begin, end = self.range(group, around)
+                head = f"for (long {name} = {begin}; {name} < {end}; {name}++)"
+                stack.enter_context(self.frame.block(head))
                 places.append(Place(group, name))
             yield places
 
@@ -148,5 +161,7 @@ class Walk:
         self, coordinates: Sequence[str], grid: tuple[str, ...], extra: Sequence[str] = ()
     ) -> Written:
         head, arguments = self.frame.signature(self.name, coordinates, extra)
+        if self.bodies.prefetches:
+            self.tune(AHEAD)
         call = Call(self.name, grid, arguments, tuple(self.before))
         return Written(self.frame.text(head), call, tuple(self.tunables))

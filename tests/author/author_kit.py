@@ -59,7 +59,8 @@ def worst_error(
     for case in made.shapes[:shapes]:
         generator = torch.Generator().manual_seed(len(case.name))
         tensors = {
-            spec.name: _drawn(spec.dtype, spec.shape, made, generator) for spec in case.signature.tensors
+            spec.name: made.domains[spec.name].project(_drawn(spec.dtype, spec.shape, generator))
+            for spec in case.signature.tensors
         }
         session = built.open(case.signature, Ring(1, 1))
         assert not isinstance(session, Failed), session.reason
@@ -76,7 +77,7 @@ def worst_error(
     return worst
 
 
-def _drawn(dtype: DType, shape: tuple[int, ...], made: Problem, generator: torch.Generator) -> torch.Tensor:
+def _drawn(dtype: DType, shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
     if dtype is DType.I64:
         return torch.randint(0, 3, shape, generator=generator)
     if dtype is DType.BOOL:

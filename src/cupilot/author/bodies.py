@@ -73,6 +73,8 @@ class Bodies:
             node = frame.node(index)
             if node.op == "extent":
                 inside[index] = frame.extent_text(index)
+            elif node.op == "place":
+                inside[index] = self._place(node.over, places, lane)
             elif node.op in ("load", "pick"):
                 inside[index] = self._load(index, places, lane)
         expressions = frame.expressions if lane is not None and self.vector else frame.expressions.single()
@@ -81,6 +83,17 @@ class Bodies:
             frame.local.add(line.split(" = ")[0].split()[-1])
             frame.line(line)
         return texts
+
+    def _place(self, group: Group, places: Sequence[Place], lane: Place | None) -> Text:
+        """The index along a group, every axis of which has its own place."""
+        text, moves = "", False
+        for axis in group:
+            place = next(p for p in [*places, *([lane] if lane else [])] if p.group == (axis,))
+            moves = moves or (place == lane and self.vector)
+            text = f"({text}) * {self.frame.extent((axis,))} + {place.variable}" if text else place.variable
+        if not moves:
+            return Text(f"(real)({text})", 7, scalar=True)
+        return Text(f"as_real(lanes() + (whole)({text}))")
 
     def _load(self, index: int, places: Sequence[Place], lane: Place | None) -> Text:
         frame, node = self.frame, self.frame.node(index)

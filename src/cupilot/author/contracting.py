@@ -1,4 +1,7 @@
-"""Entries for matrix products: each is a sum of products, and its dimensions say which kind it is."""
+"""Entries for matrix products: each is a sum of products, and its dimensions say which kind it is.
+
+A product with a diagonal matrix is no sum at all: it scales rows or columns.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,13 @@ def _contracted(low: Lowering, one: Tensor, two: Tensor, *, batched: bool) -> Te
     unite, first = low.build.axes.unite, int(batched)
     batch: Dims = (unite(one.dims[0], two.dims[0]),) if batched else ()
     over = unite(one.dims[-1], two.dims[first])
+    dims = (*batch, *one.dims[first:-1], *two.dims[first + 1 :])
+    nodes = low.build.nodes
+    if nodes[one.node].op == "diagonal":
+        unite(one.dims[-2], over)
+        return Tensor(low.math.mul(nodes[one.node].args[0], low.math.real(two.node)), dims)
+    if nodes[two.node].op == "diagonal":
+        unite(two.dims[-1], over)
+        return Tensor(low.math.mul(low.math.real(one.node), nodes[two.node].args[0]), dims)
     product = low.math.mul(low.math.real(one.node), low.math.real(two.node))
-    total = low.build.reduce("sum", product, over)
-    return Tensor(total, (*batch, *one.dims[first:-1], *two.dims[first + 1 :]))
+    return Tensor(low.build.reduce("sum", product, over), dims)

@@ -31,6 +31,7 @@ _UNITS = frozenset(
         "BLOCK",
         "CHUNK",
         "TILE",
+        "AREA",
         "PARTS",
         "AHEAD",
         "block",

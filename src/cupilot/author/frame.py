@@ -60,6 +60,11 @@ class Frame:
         orders = [program.nodes[i].order for i in self.loads] + [s.order for s in stage.stores]
         windows = [program.nodes[i] for i in self.nodes if program.nodes[i].op == "window"]
         orders += [(axis,) for window in windows for axis in window.order]
+        orders += [
+            (axis,) for i in self.nodes for axis in program.nodes[i].over if program.nodes[i].op == "place"
+        ]
+        structured = [n for n in map(self.node, self.loads) if n.name in program.structures]
+        orders += [(axis,) for node in structured for axis in node.order[-2:]]
         self.fine = collapse(stage.space, orders, stage.over)
         self.picked = self._picked_axes()
         self.extents: dict[Group, str] = {}

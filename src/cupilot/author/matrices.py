@@ -12,6 +12,8 @@ from cupilot.author.stages import stage
 from cupilot.author.understanding import understand
 from cupilot.problem.problem import Problem
 
+_BESIDE = frozenset({"multiple-accumulators", "column-tiles", "unroll", "prefetch"})  # for what is no product
+
 
 @dataclass(frozen=True)
 class Matrices(Chain):
@@ -24,9 +26,12 @@ class Matrices(Chain):
     @cached_property
     def tactics(self) -> frozenset[str]:
         fused = stage(self.program, fuse=True, split=False)
-        if all(sides(fused.program, one) for one in fused.stages):
-            return TACTICS | super().tactics - {"multiple-accumulators"}
-        return TACTICS | super().tactics
+        products = [(one, sides(fused.program, one)) for one in fused.stages]
+        spared = any(found and found.spares(fused.program, one) for one, found in products)
+        mine = TACTICS | {"skip-zeros"} if spared else TACTICS
+        if all(found for _, found in products):
+            return mine | super().tactics - _BESIDE
+        return mine | super().tactics
 
 
 class Products:

@@ -13,11 +13,10 @@ from cupilot.author.program import Program
 from cupilot.author.stages import Stage
 from cupilot.author.tiles import Factor, Product, write_tiles
 from cupilot.author.walks import Walk, Written
+from cupilot.author.zeros import zeros
 from cupilot.types import DType
 
-TACTICS = frozenset(
-    {"vectorize", "unroll", "register-tile", "pack-right", "pack-left", "cache-tiles", "depth-blocks"}
-)
+TACTICS = frozenset({"vectorize", "register-tile", "pack-right", "pack-left", "cache-tiles", "depth-blocks"})
 _REAL = (DType.F64, DType.F32, DType.F16)
 
 
@@ -28,6 +27,11 @@ class _Sides:
     total: int
     left: int
     right: int
+
+    def spares(self, program: Program, stage: Stage) -> bool:
+        """Whether known zeros make some of the work superfluous."""
+        left, right = program.nodes[self.left], program.nodes[self.right]
+        return bool(zeros(program, stage, self.total, left, right))
 
 
 def sides(program: Program, stage: Stage) -> _Sides | None:

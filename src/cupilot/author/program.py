@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from cupilot.author.axes import Axes, Dims, Group
+from cupilot.author.axes import Axes, Dims, Group, UnsupportedError
+from cupilot.problem.domains import Structure
 from cupilot.types import DType
 
 REDUCTIONS = frozenset({"sum", "mean", "max", "min", "prod", "argmax", "argmin"})
@@ -23,7 +24,8 @@ TRANSCENDENTALS = frozenset(
 
 @dataclass(frozen=True)
 class Node:
-    """One value. `op` is "load", "pick", "number", "extent", a reduction, or elementwise.
+    """One value. `op` is "load", "pick", "number", "extent", "place" (the index along `over`), a reduction,
+    or elementwise.
 
     A pick is a load whose place along `over` is read from another tensor (its second argument).
     """
@@ -57,18 +59,11 @@ class Program:
     steps: tuple[tuple[int, ...], ...]  # what each operator of the graph made, in order
     tensors: Mapping[str, DType]  # what is loaded
     extents: Mapping[int, str] = field(default_factory=dict)  # of each axis, in the launch language
+    structures: Mapping[str, Structure] = field(default_factory=dict)  # of tensors with zeros in known places
 
     def closure(self, roots: Iterable[int], stop: frozenset[int] = frozenset()) -> tuple[int, ...]:
         """Roots and all they depend on, arguments first; nothing behind `stop`."""
-        seen: set[int] = set()
-        todo = list(roots)
-        while todo:
-            index = todo.pop()
-            if index not in seen:
-                seen.add(index)
-                if index not in stop:
-                    todo += self.nodes[index].args
-        return tuple(sorted(seen))
+        return tuple(sorted(_behind(self.nodes, roots, stop)))
 
     @cached_property
     def has_reductions(self) -> bool:
@@ -86,6 +81,18 @@ class Program:
     def is_double(self) -> bool:
         dtypes = [*self.tensors.values(), *(output.dtype for output in self.outputs)]
         return DType.F64 in dtypes
+
+
+def _behind(nodes: Sequence[Node], roots: Iterable[int], stop: frozenset[int] = frozenset()) -> set[int]:
+    seen: set[int] = set()
+    todo = list(roots)
+    while todo:
+        index = todo.pop()
+        if index not in seen:
+            seen.add(index)
+            if index not in stop:
+                todo += nodes[index].args
+    return seen
 
 
 class Builder:
@@ -119,6 +126,11 @@ class Builder:
     def value_of(self, index: int) -> float | None:
         node = self.nodes[index]
         return node.number if node.op == "number" else None
+
+    def place(self, group: Group) -> int:
+        """The index along a dimension, as a number."""
+        group = self.axes.resolve(group)
+        return self.add(Node("place", axes=frozenset(group), over=group)) if group else self.number(0)
 
     def apply(self, op: str, *args: int) -> int:
         """An elementwise operation."""
@@ -167,6 +179,8 @@ class Builder:
         over = self.axes.resolve(over)
         if not set(over) & set(self.axes.resolve(tuple(node.axes))):
             return arg
+        if node.op == "place":
+            raise UnsupportedError("an element picked from indices")
         axes = frozenset(self.axes.resolve(tuple(node.axes))) - set(over) | self.nodes[target].axes
         if node.op == "load":
             return self.add(
@@ -192,13 +206,14 @@ class Builder:
                     order=resolve(node.order),
                 )
             )
+        used = _behind(final.nodes, [settled[index] for _, index, _, _ in outputs])
         return Program(
             nodes=tuple(final.nodes),
             outputs=tuple(
                 Output(name, settled[index], resolve(tuple(a for group in dims for a in group)), dtype)
                 for name, index, dims, dtype in outputs
             ),
-            steps=tuple(tuple(settled[i] for i in step) for step in steps),
+            steps=tuple(tuple(settled[i] for i in step if settled[i] in used) for step in steps),
             tensors=dict(self.tensors),
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from cupilot.author.products import sides
 from cupilot.author.program import Node, Output, Program
 from cupilot.author.stages import Stage, Staged
 from cupilot.types import DType
@@ -12,7 +13,7 @@ PARTS = "PARTS = 8 | 4 | 16"
 
 
 def split_reductions(staged: Staged) -> Staged:
-    """Every reducing stage as two, except where places are asked for."""
+    """Every reducing stage as two, except products, and where places are asked for."""
     program, stages, scratch = staged.program, list[Stage](), list(staged.scratch)
     for one in staged.stages:
         if not is_splittable(one, program):
@@ -27,7 +28,11 @@ def split_reductions(staged: Staged) -> Staged:
 def is_splittable(one: Stage, program: Program) -> bool:
     reductions = [program.nodes[i].op for level in one.rounds for i in level]
     alone = len(one.rounds) == 1 and not any(map(one.is_map, one.stores))
-    return alone and not any(op not in ("sum", "mean", "prod", "max", "min") for op in reductions)
+    return (
+        alone
+        and sides(program, one) is None
+        and not any(op not in ("sum", "mean", "prod", "max", "min") for op in reductions)
+    )
 
 
 def _split(program: Program, one: Stage) -> tuple[Program, Stage, Stage]:

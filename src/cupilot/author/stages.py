@@ -78,7 +78,7 @@ class _Staging:
 
     def is_worth_keeping(self, index: int) -> bool:
         node = self._nodes[index]
-        return index not in self._held and node.op not in ("load", "number", "extent")
+        return index not in self._held and node.op not in ("load", "number", "extent", "place")
 
     def scratch_for(self, index: int) -> Output:
         """Where a value goes: the output it is, or scratch memory."""

@@ -26,6 +26,7 @@ class Style:
     pack_left: bool = False
     cache_tiles: bool = False
     depth_blocks: bool = False
+    skip_zeros: bool = False
     two_level: bool = False
     line_by_line: bool = False
     separable: bool = False
@@ -54,6 +55,7 @@ TACTICS = {
     "pack-left": "pack_left",
     "cache-tiles": "cache_tiles",
     "depth-blocks": "depth_blocks",
+    "skip-zeros": "skip_zeros",
     "two-level-scan": "two_level",
     "line-by-line": "line_by_line",
     "separable-windows": "separable",

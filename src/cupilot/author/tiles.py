@@ -13,15 +13,16 @@ from cupilot.author.frame import TYPES, Call, Frame
 from cupilot.author.layout import Place
 from cupilot.author.maps import finish, store_all
 from cupilot.author.walks import LANES, Walk, Written
+from cupilot.author.zeros import zeros
 from cupilot.types import DType
 
 COLS = "COLS = 3 | 4 | 2 | 5 | 1"  # vectors
-TILE = "TILE = 24 | 28 | 20 | 12 | 16 | 8"  # vectors
+AREA = "AREA = 24 | 28 | 20 | 12 | 16 | 8"  # vectors
 STRIPS = "STRIPS = 32 | 8 | 128"
 PANELS = "PANELS = 16 | 64 | 4"
 DEPTH = "DEPTH = 384 | 256 | 512 | 192"
-_WIDE, _HIGH = "(COLS * LANES)", "(TILE // COLS)"  # of a tile, in the launch language
-_ROWS = "constexpr int ROWS = TILE / COLS, WIDTH = COLS * LANES;"
+_WIDE, _HIGH = "(COLS * LANES)", "(AREA // COLS)"  # of a tile, in the launch language
+_ROWS = "constexpr int ROWS = AREA / COLS, WIDTH = COLS * LANES;"
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def write_tiles(walk: Walk, product: Product) -> Written:
 class _Tiles:
     def __init__(self, walk: Walk, product: Product) -> None:
         self.walk, self.frame, self.style, self.product = walk, walk.frame, walk.style, product
-        for tunable in (LANES, COLS, TILE):
+        for tunable in (LANES, COLS, AREA):
             walk.tune(tunable)
         self.real = "f64" if self.frame.program.is_double else "f32"
         names = self.frame.names
@@ -254,7 +255,7 @@ class _Tiles:
                     self._each_sum(
                         "sums[i][v] = load(kept(top + i, left + v * LANES), part.lanes_at(v * LANES)...);"
                     )
-            span = "l = from; l < to" if blocks else f"l = 0; l < {k}"
+            span = self._span(k)
             with frame.block(f"for (long {span}; l++)"):
                 frame.line("vec line[COLS];")
                 frame.line("#pragma GCC unroll 8")
@@ -273,6 +274,24 @@ class _Tiles:
                     frame.line("return;")
             self._finished()
         frame.line("};")
+
+    def _span(self, k: str) -> str:
+        """The depth of a tile; less of it where the strategy skips known zeros."""
+        frame, style, product = self.frame, self.style, self.product
+        begin, end = ("from", "to") if style.depth_blocks else ("0", k)
+        if not style.skip_zeros:
+            return f"l = {begin}; l < {end}"
+        left, right = frame.node(product.left.node), frame.node(product.right.node)
+        found = zeros(frame.program, self.walk.stage, product.total, left, right)
+        frame.local |= {"nonzero_from", "nonzero_to"}
+        frame.line(f"long nonzero_from = {begin}, nonzero_to = {end};")
+        for text in found.begins:
+            frame.line(f"if (nonzero_from < {text}) nonzero_from = {text};")
+        for text in found.ends:
+            frame.line(f"if (nonzero_to > {text}) nonzero_to = {text};")
+        for text in found.empty:
+            frame.line(f"if ({text}) nonzero_to = 0;")
+        return "l = nonzero_from; l < nonzero_to"
 
     def _each_sum(self, line: str) -> None:
         self.frame.line("#pragma GCC unroll 32")

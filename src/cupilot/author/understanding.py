@@ -10,18 +10,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from cupilot.author import contracting, reducing, scanning, windowing  # register their operators
+from cupilot.author import contracting, reducing, scanning, structuring, windowing  # register operators
 from cupilot.author.axes import UnsupportedError, formulas
 from cupilot.author.lowering import SIZES, Lowering
 from cupilot.author.program import Program
 from cupilot.problem.capture import capture
+from cupilot.problem.domains import Structure
 from cupilot.problem.graph import Graph
+from cupilot.problem.operators import PRODUCTS
 from cupilot.problem.problem import Problem
 from cupilot.types import DType, Signature
 
 _OTHER_SHAPES = 2
-_SPECIAL = frozenset({"scan", "flip", "slice", "window"})
-assert contracting and reducing and scanning and windowing
+TRIANGULAR = frozenset({Structure.UPPER, Structure.LOWER, Structure.DIAGONAL})
+_SPECIAL = frozenset({"scan", "flip", "slice", "window", "diagonal"})
+assert contracting and reducing and scanning and structuring and windowing
 _STORED = frozenset({DType.F64, DType.F32, DType.F16, DType.BOOL, DType.I64, DType.I32, DType.U8})
 
 Sizes = Mapping[tuple[int, str], tuple[tuple[str, int], bool]]
@@ -55,7 +58,16 @@ def _lowered(problem: Problem) -> Program:
             raise UnsupportedError("what is computed depends on the shape")
         elsewhere = elsewhere or twin.build.axes
     build = lowering.build
-    return replace(program, extents=formulas(build.axes, {**build.leaves, **lowering.returned}, elsewhere))
+    extents = formulas(build.axes, {**build.leaves, **lowering.returned}, elsewhere)
+    return replace(program, extents=extents, structures=_structures(problem))
+
+
+def _structures(problem: Problem) -> Mapping[str, Structure]:
+    """Of what products may skip zeros of; learning them takes draws, so nobody else asks."""
+    if not any(node.op in PRODUCTS for node in problem.graph.nodes):
+        return {}
+    kinds = {name: domain.structure for name, domain in problem.domains.items()}
+    return {name: kind for name, kind in kinds.items() if kind in TRIANGULAR}
 
 
 def _is_alike(one: Signature, two: Signature) -> bool:

@@ -76,10 +76,11 @@ class Bench:
         """For a time that seems too good."""
         self.peaks = cpu_peaks(force=True)
 
-    def placement(self, case: ShapeCase, footprint_bytes: float) -> Placement:
-        """On one thread; `footprint_bytes` is what repeated calls walk through."""
+    def placement(self, case: ShapeCase, footprint_bytes: float, *, all_threads: bool = False) -> Placement:
+        """On one thread or on all; `footprint_bytes` is what repeated calls walk through."""
         arithmetic = self.problem.precision.arithmetic
-        return place(self.work(case), self.peaks.one_thread, arithmetic, footprint_bytes)
+        peaks = self.peaks.all_threads if all_threads else self.peaks.one_thread
+        return place(self.work(case), peaks, arithmetic, footprint_bytes)
 
     def close(self) -> None:
         if self._host is not None:

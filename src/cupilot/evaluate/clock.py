@@ -49,6 +49,8 @@ _GONE = Fault("answered, and then ended its process")
 class Seat(ABC):
     """A contestant's process for the length of one series of turns."""
 
+    untouched = True  # slots that no call has used yet
+
     def __init__(self, session: Session | BaselineSession, ring: Ring) -> None:
         self.ring = ring
         self.calls = 1  # in a batch
@@ -66,7 +68,7 @@ class Seat(ABC):
         """Touch the whole ring, by count, and find how many calls make a batch."""
         for slot in range(self.ring.inputs):
             self._process.write(slot, contents)
-        outcome = self._run(self.ring.outputs)
+        outcome = self._run(self.ring.outputs if self.untouched else 1)
         for _ in range(3):
             if isinstance(outcome, Fault):
                 return outcome
@@ -89,6 +91,10 @@ class Seat(ABC):
     def time_s(self) -> float:
         """The median time of a call, over all batches."""
         return statistics.median(self._times_s)
+
+    def fastest_s(self) -> float | None:
+        """The least time of a call in any batch whose charge is closed."""
+        return min(self._times_s, default=None)
 
     def stall(self) -> float:
         """The median of wall over CPU time: over 1.1 the core was not ours alone."""
@@ -117,6 +123,8 @@ class Seat(ABC):
 
 
 class BaselineSeat(Seat):
+    untouched = False  # the process has filled its ring before it says that it is ready
+
     def turn(self, sets: Sequence[Tensors], wash: Wash) -> Fault | None:
         self.settle()
         self._skip()
@@ -152,19 +160,24 @@ class KernelSeat(Seat):
         wash()
         return self._batch(since_ns)
 
-    def sample(self, sets: Sequence[Tensors]) -> Sampled | Fault:
-        """A call of the last batch, chosen at random only now."""
-        try:
-            return self._sample(sets)
-        except SessionOverError:
-            return _GONE
+    def sample(self, sets: Sequence[Tensors], count: int) -> list[Sampled] | Fault:
+        """Calls of the last batch, chosen at random only now."""
+        samples = []
+        for index in _random.sample(range(self.calls), min(count, self.calls)):
+            try:
+                sampled = self._sample(sets, index)
+            except SessionOverError:
+                return _GONE
+            if isinstance(sampled, Fault):
+                return sampled
+            samples.append(sampled)
+        return samples
 
-    def _sample(self, sets: Sequence[Tensors]) -> Sampled | Fault:
-        index = _random.randrange(self.calls)
+    def _sample(self, sets: Sequence[Tensors], index: int) -> Sampled | Fault:
         number = self._next - self.calls + index
         found = self._session.read_inputs(number % self.ring.inputs)
         for name, given in sets[index].items():
-            if not np.array_equal(bytes_of(given), bytes_of(found[name])):
+            if not np.array_equal(bits_of(given), bits_of(found[name])):
                 return Fault(f"changes its input `{name}`")
         return Sampled(found, self._session.read(number % self.ring.outputs))
 
@@ -176,13 +189,17 @@ class KernelSeat(Seat):
         return None if outside is None else Fault(outside)
 
 
-def bytes_of(array: Array) -> Array:
-    """The raw bytes: NaN equals itself, and 0 differs from -0."""
-    return array.reshape(-1).view(np.uint8)
+def bits_of(array: Array) -> Array:
+    """The raw bits, in pieces as large as fit: NaN equals itself, and 0 differs from -0."""
+    return array.reshape(-1).view(np.uint8 if array.nbytes % 8 else np.uint64)
 
 
-def repeat(session: Session, ring: Ring, calls: Sequence[Sampled]) -> Fault | None:
-    """Give the inputs of timed calls to another process: the outputs must come out the same, bit by bit."""
+def repeat(session: Session, ring: Ring, calls: Sequence[Sampled]) -> Fault | float:
+    """Give the inputs of timed calls to another process: the outputs must come out the same, bit by bit.
+
+    Returns the seconds that the first of them took, a call before which nothing can have been kept.
+    """
+    first_s = 0.0
     for call in calls:
         number = _random.randrange(1 << 16)
         session.write(number % ring.inputs, call.inputs)
@@ -190,8 +207,9 @@ def repeat(session: Session, ring: Ring, calls: Sequence[Sampled]) -> Fault | No
         ran = session.run(number, 1)
         if isinstance(ran, Died):
             return Fault(ran.reason)
+        first_s = first_s or (ran.cpu_end_ns - ran.cpu_start_ns) / 1e9
         again = session.read(number % ring.outputs)
         for name, array in call.outputs.items():
-            if not np.array_equal(bytes_of(array), bytes_of(again[name])):
+            if not np.array_equal(bits_of(array), bits_of(again[name])):
                 return Fault(f"gave another `{name}` than it gives for the same inputs in a new process")
-    return None
+    return first_s

@@ -15,6 +15,7 @@ class Effort:
     baselines: tuple[BaselineKind, ...] = (BaselineKind.EAGER,)
     null_pair: bool = True  # eager against eager
     checked: bool = True  # one timed call is held against the reference with its error bound
+    all_threads: bool = False  # all threads against one, for advice
 
 
 # A candidate among many: against eager only; whoever wins is raced and proven later.
@@ -24,5 +25,5 @@ SEARCH = Effort(
     null_pair=False,
     checked=False,
 )
-QUICK = Effort(Settings(groups=3, rounds=6, batch_s=0.002, budget_s=2.0, retries=1), tries=8)
-FULL = Effort(Settings(), tries=24, baselines=tuple(BaselineKind))
+QUICK = Effort(Settings(groups=4, rounds=4, batch_s=0.002, budget_s=2.0, retries=1), tries=8)
+FULL = Effort(Settings(), tries=24, baselines=tuple(BaselineKind), all_threads=True)

@@ -4,6 +4,8 @@ A race has several groups. In each everybody gets a fresh process, then come rou
 one turn in random order. Where memory came to lie makes processes differ more than turns do, so the
 interval comes from the spread between groups. Timed calls that nobody could foresee are repeated afterwards
 in a process like those of verification and must give the same bits, and are shown to the caller's `look`.
+The first call in such a process has everything still to do: a kernel that takes much longer there than when
+it was timed keeps something between calls.
 """
 
 from __future__ import annotations
@@ -31,20 +33,22 @@ Look = Callable[[Mapping[str, Array], Mapping[str, Array], bool], str | None]
 _FEWEST_SLOTS, _MOST_SLOTS = 3, 1024
 _PROBE_CALLS = 64
 _FEWEST_ROUNDS = 3
-_FEWEST_SAMPLES = 2  # timed calls kept of each kernel and group; one of every turn, as memory allows
+_FEWEST_SAMPLES = 2  # timed calls kept of each kernel and group; more, as memory allows
+_MOST_SAMPLES = 2  # of a turn
 _SAMPLED_BYTES = 256 << 20
+_FIRST_SHARE, _FIRST_S = 1.2, 100e-6  # how much longer than a timed call a first one may take: cold code
 _LOOK_SHARE = 0.25  # of a group's time, for looking at its samples
-_PAUSE_S = 0.5  # before a disturbed group is repeated
+_PATIENCE_S, _PAUSE_S = 2.0, 0.1  # how long a group waits for a quiet moment, looking how often
 _random = random.SystemRandom()
 
 
 @dataclass(frozen=True)
 class Settings:
-    groups: int = 5  # of fresh processes
-    rounds: int = 10  # in a group; fewer where a round is long
+    groups: int = 6  # of fresh processes; an even number lets both orders of starting count alike
+    rounds: int = 5  # in a group; fewer where a round is long
     batch_s: float = 0.003  # timed at a time
     budget_s: float = 8.0  # for all rounds together
-    retries: int = 3  # groups that may be repeated because the machine was disturbed
+    retries: int = 5  # groups that may be put off or repeated because the machine was disturbed
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,7 @@ def ring_for(
 @dataclass(frozen=True)
 class _Group:
     times_s: Mapping[str, float]
+    firsts_s: Mapping[str, float]  # of the kernels: the first call in a new process
     calls: int  # in a batch of the first contestant
     disturbance: str | None
 
@@ -140,17 +145,28 @@ class _Race:
         groups: list[_Group] = []
         retries = self.settings.retries
         while len(groups) < self.settings.groups:
-            group = self._group(len(groups))
-            if not isinstance(group, _Group):
-                return group
-            if group.disturbance is None:
-                groups.append(group)
-            elif retries == 0:
-                return Undecided(f"{group.disturbance}; try again when the machine is quiet")
-            else:
-                retries -= 1
-                time.sleep(_PAUSE_S)
+            disturbance = self._await_quiet()
+            if disturbance is None:
+                group = self._group(len(groups))
+                if not isinstance(group, _Group):
+                    return group
+                disturbance = group.disturbance
+                if disturbance is None:
+                    groups.append(group)
+                    continue
+            if retries == 0:
+                return Undecided(f"{disturbance}; try again when the machine is quiet")
+            retries -= 1
         return self._conclude(groups)
+
+    def _await_quiet(self) -> str | None:
+        """Until memory is as fast as it can be; what is in the way, where that takes too long."""
+        latest_s = time.monotonic() + _PATIENCE_S
+        while True:
+            disturbance = self.gate.disturbance(self.sentinel.glance(), pressure=0.0, stall=0.0)
+            if disturbance is None or time.monotonic() > latest_s:
+                return disturbance
+            time.sleep(_PAUSE_S)
 
     def _group(self, index: int) -> _Group | Failed | Undecided:
         pressure = Pressure()
@@ -167,11 +183,15 @@ class _Race:
                     return self._blame(name, fault)
             stall = max(seat.stall() for seat in seats.values())
         disturbed = self.gate.disturbance(self.sentinel.slowdown(), pressure.share(), stall)
+        firsts_s = {}
         for name, kept in samples.items():
-            if (fault := self._check(name, kept, first_group=index == 0)) is not None:
-                return self._blame(name, fault)
+            checked = self._check(name, kept, first_group=index == 0)
+            if isinstance(checked, Fault):
+                return self._blame(name, checked)
+            if checked is not None:
+                firsts_s[name] = checked
         times_s = {name: seat.time_s() for name, seat in seats.items()}
-        return _Group(times_s, seats[self.contestants[0].name].calls, disturbed)
+        return _Group(times_s, firsts_s, seats[self.contestants[0].name].calls, disturbed)
 
     def _seats(self, index: int, stack: contextlib.ExitStack) -> dict[str, Seat] | Failed | Undecided:
         """Everybody's process, started in the other order every second time, and warmed up."""
@@ -211,35 +231,40 @@ class _Race:
             for name, seat in _random.sample(list(seats.items()), len(seats)):
                 if (fault := seat.turn(sets, self.sentinel.turn)) is not None:
                     return self._blame(name, fault)
-                wanted = samples - len(kept.setdefault(name, []))
-                if isinstance(seat, KernelSeat) and _random.random() < wanted / (rounds - done):
-                    sampled = seat.sample(sets)
+                share = (samples - len(kept.setdefault(name, []))) / (rounds - done)
+                if isinstance(seat, KernelSeat) and _random.random() < share:
+                    sampled = seat.sample(sets, max(1, min(int(share), _MOST_SAMPLES)))
                     if isinstance(sampled, Fault):
                         return self._blame(name, sampled)
-                    kept[name].append(sampled)
+                    kept[name] += sampled
             done += 1
             round_s = (time.monotonic() - began_s) / done
             affordable = int(self.settings.budget_s / self.settings.groups / round_s)
             rounds = max(_FEWEST_ROUNDS, min(self.settings.rounds, affordable))
         return kept
 
-    def _check(self, name: str, kept: Sequence[Sampled], *, first_group: bool) -> Fault | None:
-        """Repeat the calls in a fresh process, where a kernel cannot tell that it was timed; look at them."""
+    def _check(self, name: str, kept: list[Sampled], *, first_group: bool) -> Fault | float | None:
+        """Repeat the calls in a fresh process, where a kernel cannot tell that it was timed; look at them.
+
+        Returns the seconds of the first call there.
+        """
         if not kept:
             return None
         self.checked += len(kept)
+        _random.shuffle(kept)
         session = self._contestant(name).start(self.signature, VERIFY_RING)
         if isinstance(session, Failed | Unavailable | BaselineSession):
             return Fault("did not start a second time")
         with session:
-            fault = repeat(session, VERIFY_RING, kept)
+            repeated = repeat(session, VERIFY_RING, kept)
         deadline_s = time.monotonic() + _LOOK_SHARE * self.settings.budget_s / self.settings.groups
         for place, call in enumerate(kept):
-            if fault is not None or (place and time.monotonic() > deadline_s):
-                return fault
+            if isinstance(repeated, Fault) or (place and time.monotonic() > deadline_s):
+                return repeated
             wrong = self.look(call.inputs, call.outputs, first_group and place == 0)
-            fault = None if wrong is None else Fault(f"was wrong: {wrong}")
-        return fault
+            if wrong is not None:
+                return Fault(f"was wrong: {wrong}")
+        return repeated
 
     @property
     def _slot_bytes(self) -> int:
@@ -253,7 +278,10 @@ class _Race:
     def _contestant(self, name: str) -> Contestant:
         return next(each for each in self.contestants if each.name == name)
 
-    def _conclude(self, groups: Sequence[_Group]) -> RaceResult | Undecided:
+    def _conclude(self, groups: Sequence[_Group]) -> RaceResult | Failed | Undecided:
+        for name in groups[0].firsts_s:
+            if (fault := _remembers(name, groups)) is not None:
+                return self._blame(name, fault)
         times = [group.times_s for group in groups]
         present = [each for each in self.contestants if all(each.name in times_s for times_s in times)]
         first, twin = present[0].name, _twin(present)
@@ -270,6 +298,18 @@ class _Race:
             footprint_bytes=self._slot_bytes * max(group.calls for group in groups),
             checked=self.checked,
         )
+
+
+def _remembers(name: str, groups: Sequence[_Group]) -> Fault | None:
+    """Whether a kernel's first call took much longer than its timed ones, in every group."""
+    pairs = [(group.firsts_s.get(name, 0.0), group.times_s[name]) for group in groups]
+    if not all(first_s > _FIRST_SHARE * timed_s + _FIRST_S for first_s, timed_s in pairs):
+        return None
+    first_s, timed_s = min(pairs)
+    return Fault(
+        f"took {timed_s * 1e6:.4g} us a call, but its first call in a new process takes "
+        f"{first_s * 1e6:.4g} us: it keeps something between calls"
+    )
 
 
 def _twin(contestants: Sequence[Contestant]) -> tuple[str, str] | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from cupilot.evaluate.library_route import ROUTE
 from cupilot.evaluate.quiet import WASHED_BYTES
 from cupilot.evaluate.race import RaceResult, race
 from cupilot.evaluate.result import Interval
+from cupilot.evaluate.scaling import gain_of_threads
 from cupilot.kernel.plan import Launch, Plan
 from cupilot.problem.cases import ShapeCase
 from cupilot.roofline import Placement
@@ -43,6 +44,7 @@ class Timed:
     case: ShapeCase
     race: RaceResult
     placement: Placement
+    gain_of_threads: float | None = None  # all over one
 
     @property
     def time_s(self) -> float:
@@ -81,7 +83,8 @@ def time_at(bench: Bench, built: BuiltKernel, case: ShapeCase, effort: Effort) -
         check = check_floor(found.slowest_s, placement, remeasured=remeasured, rerun=rerun)
         match check.verdict:
             case FloorVerdict.OK:
-                return Timed(built, case, found, placement)
+                gain = gain_of_threads(built, case, bench.fresh(case)) if effort.all_threads else None
+                return Timed(built, case, found, placement, gain)
             case FloorVerdict.REMEASURE:
                 bench.measure_peaks_again()
                 remeasured = True
@@ -122,6 +125,8 @@ def facts_of(timed: Timed) -> Mapping[str, float | str]:
     found["timed_calls_checked"] = timed.race.checked
     if timed.race.null is not None:
         found["null_ratio"] = timed.race.null.ratio
+    if timed.gain_of_threads is not None:
+        found["gain_of_all_threads"] = timed.gain_of_threads
     return found
 
 
@@ -135,6 +140,15 @@ def advice_for(bench: Bench, timed: Timed) -> tuple[Mapping[str, Any], ...]:
         signature=timed.case.signature,
         loops=timed.loops,
     )
+    if timed.gain_of_threads is not None:
+        footprint_bytes = timed.race.footprint_bytes + WASHED_BYTES
+        together = bench.placement(timed.case, footprint_bytes, all_threads=True)
+        observed = replace(
+            observed,
+            threads=bench.peaks.all_threads.threads,
+            threaded_time_s=timed.time_s / timed.gain_of_threads,
+            threaded_attainable_s=together.attainable_s,
+        )
     return tuple(advice.to_json(each) for each in advise(observed))
 
 

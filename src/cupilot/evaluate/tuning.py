@@ -6,6 +6,7 @@ whoever promotes a point has it verified.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +24,8 @@ from cupilot.kernel.file import KernelFile
 from cupilot.problem.cases import ShapeCase
 from cupilot.types import Failed, Stage, Undecided
 
-_ROUNDS = 5
+_ROUNDS, _FEWEST_ROUNDS = 5, 3
+_HOPELESS = 1.2  # times as slow as the best point: further rounds would not change the ranking
 _BATCH_S = 0.002
 
 
@@ -44,26 +46,30 @@ def tune_at(
         ring = ring_for(first, case.signature, 1, bench.fresh(case), _BATCH_S, core)
     if not isinstance(ring, Ring):
         return ring
-    done = 0
+    done, best_s = 0, math.inf
 
     def costs(points: Sequence[Point]) -> list[float | Failed]:
-        nonlocal done
+        nonlocal done, best_s
         done += len(points)
+        outcomes: list[float | Failed] = []
         progress(f"tuning at {case.name}: point {done} of at most {tries}")
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             built = list(pool.map(lambda p: build(kernel, p, case.signature, bench.device), points))
         with one_core() as core:
             bench.sentinel.pin(core)
-            return [
-                each if isinstance(each, Failed) else _alone_s(bench, each, case, ring, core)
-                for each in built
-            ]
+            for each in built:
+                found = each if isinstance(each, Failed) else _alone_s(bench, each, case, ring, core, best_s)
+                best_s = best_s if isinstance(found, Failed) else min(best_s, found)
+                outcomes.append(found)
+        return outcomes
 
     return tune(kernel, start, costs, tries, Random(0))
 
 
-def _alone_s(bench: Bench, built: BuiltKernel, case: ShapeCase, ring: Ring, core: int) -> float | Failed:
-    """Seconds a call."""
+def _alone_s(
+    bench: Bench, built: BuiltKernel, case: ShapeCase, ring: Ring, core: int, best_s: float
+) -> float | Failed:
+    """Seconds a call; a point that is far slower than `best_s` is left early."""
     session = built.open(case.signature, ring)
     if isinstance(session, Failed):
         return session
@@ -75,10 +81,13 @@ def _alone_s(bench: Bench, built: BuiltKernel, case: ShapeCase, ring: Ring, core
         fresh.refill(contents)
         fault: Fault | None = seat.warm_up(contents, _BATCH_S)
         sets = [fresh.blank() for _ in range(seat.calls)]
-        for _ in range(_ROUNDS):
+        for done in range(_ROUNDS):
+            fastest_s = seat.fastest_s()
+            if fault or (done >= _FEWEST_ROUNDS and fastest_s and fastest_s > _HOPELESS * best_s):
+                break
             for tensors in sets:
                 fresh.refill(tensors)
-            fault = fault or seat.turn(sets, bench.sentinel.turn)
+            fault = seat.turn(sets, bench.sentinel.turn)
         fault = fault or seat.check_guards()
         if fault is not None:
             return Failed(Stage.TIME, f"the kernel {fault.what}")

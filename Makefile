@@ -18,7 +18,7 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	touch $@
 
 demo: $(VENV)/.installed
-	$(BIN)/cupilot eval examples/softmax/problem.py examples/softmax/fast.cpp
+	$(BIN)/cupilot optimize examples/max_pool/problem.py --budget 90s
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -59,11 +59,19 @@ def parse_budget(text: str) -> Amounts:
                 f"budget part {part!r} is not understood",
                 hint="write for example --budget 3min,200evals,5usd,200ktok; units: " + ", ".join(_UNITS),
             )
+        if float(match[1]) == 0:
+            raise UsageError(
+                f"budget part {part!r} leaves nothing to spend", hint="leave it out for no limit"
+            )
         name, scale = _UNITS[match[2]]
         if getattr(limits, name) != float("inf"):
             raise UsageError(f"budget names {name.split('_')[0]} twice", hint="give each limit once")
         limits = replace(limits, **{name: float(match[1]) * scale})
     return limits
+
+
+def _finite(amount: float) -> float:
+    return 0.0 if amount == float("inf") else amount
 
 
 class Budget:
@@ -80,6 +88,11 @@ class Budget:
     def exhausted(self) -> str | None:
         """Why no further step may begin, in words; None while there is room beside the final reserve."""
         return self._closed or self._lacking(Amounts())
+
+    @property
+    def closed(self) -> str | None:
+        """Why it was closed, if it was."""
+        return self._closed
 
     def close(self, reason: str) -> None:
         """Nothing more is to be begun, whatever is left: an endpoint is gone, say."""
@@ -100,6 +113,14 @@ class Budget:
 
     def spend(self, cost: Amounts) -> None:
         self.spent += cost
+
+    def share(self) -> tuple[int, Budget]:
+        """Half of the tokens and of the money that are left, for work beside this one, and its ticket."""
+        left = self.limits - sum(self._held.values(), self.spent + self._final_reserve)
+        limits = replace(UNLIMITED, tokens=max(0.0, left.tokens) / 2, money_usd=max(0.0, left.money_usd) / 2)
+        self._next += 1
+        self._held[self._next] = Amounts(tokens=_finite(limits.tokens), money_usd=_finite(limits.money_usd))
+        return self._next, Budget(limits)
 
     def _lacking(self, wanted: Amounts) -> str | None:
         claimed = sum(self._held.values(), self.spent + self._final_reserve + wanted)

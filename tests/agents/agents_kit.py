@@ -11,6 +11,7 @@ from cupilot.agents.templates import shipped_prompts
 from cupilot.brief import Brief, Parent
 from cupilot.budget import Amounts, Budget, parse_budget
 from cupilot.evaluate.result import Evaluation, Interval, Kind, Verdict
+from cupilot.evolve.ahead import Working
 from cupilot.evolve.candidate import Candidate, Slot
 from cupilot.evolve.loop import Search, Settings
 from cupilot.evolve.policies import POLICIES
@@ -156,7 +157,12 @@ class Onlooker:
 
 
 def search_of(
-    problem: Problem, author: ModelAuthor, budget: Budget, policy: str = "sce", population: int = 3
+    problem: Problem,
+    author: ModelAuthor,
+    budget: Budget,
+    policy: str = "sce",
+    population: int = 3,
+    at_once: bool = True,
 ) -> Search:
     return Search(
         brief_of(problem),
@@ -167,4 +173,5 @@ def search_of(
         budget,
         Onlooker(),
         Cell(Zone.MEMORY, "any", "cpu"),
+        ahead=Working(author.beside, at_once=at_once),
     )

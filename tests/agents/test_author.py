@@ -168,7 +168,7 @@ def test_every_policy_runs_with_a_model_and_replays_without_one(
     def run(store: Store, model: Scripted | Replay | None) -> list[str]:
         budget = Budget(parse_budget("60evals"))
         author = author_of(store, model, budget)
-        outcome = search_of(relu, author, budget, policy).run()
+        outcome = search_of(relu, author, budget, policy, at_once=model is not None).run()
         assert outcome.champion is not None and outcome.champion.speedup.ratio > 1.5
         return [f"{c.slot} {c.origin} {c.strategy.hash} {c.kernel.hash} {c.repairs}" for c in outcome.records]
 
@@ -196,7 +196,7 @@ def test_a_failing_endpoint_ends_the_run_with_the_champion(relu: Problem, store:
     outcome = search_of(relu, author_of(store, model, budget), budget, population=8).run()
     assert "3 requests in a row failed" in outcome.reason and "gone fishing" in outcome.reason
     assert outcome.champion is not None
-    assert sum("gone fishing" in c.evaluation.reason for c in outcome.records) in (2, 3)
+    assert sum("gone fishing" in c.evaluation.reason for c in outcome.records) <= 3
     # Resumed with an endpoint that works, it goes on where it stopped.
     budget = Budget(parse_budget("60evals"))
     resumed = search_of(relu, author_of(store, Scripted(capable), budget), budget, population=8).run()

@@ -128,7 +128,7 @@ def test_a_recording_answers_what_it_was_asked_and_nothing_else(tmp_path: Path) 
     other = Request("translator", "You are another version.", QUESTION.turns, 50)
     with pytest.raises(EndpointError, match="has no answer to this question of the translator") as caught:
         replay.complete(other)
-    assert "another version" in caught.value.hint
+    assert "the recorded measurements and settings" in caught.value.hint
 
 
 def test_a_recording_that_is_not_there_or_not_readable(tmp_path: Path) -> None:

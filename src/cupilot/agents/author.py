@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import replace
 from random import Random
 from typing import TypeVar
@@ -17,6 +18,7 @@ from cupilot.agents.answers import InvalidAnswerError, read_kernel, read_strateg
 from cupilot.agents.roles import Task
 from cupilot.agents.templates import Prompts
 from cupilot.brief import Brief, Complaint, Declined, Parent
+from cupilot.budget import Budget
 from cupilot.kernel.file import KernelFile
 from cupilot.lm.asking import Asking, NoReply
 from cupilot.lm.messages import Request, Stop
@@ -61,6 +63,12 @@ class ModelAuthor:
         self._prompts = prompts
         self._most_tokens = most_tokens
         self.tally: Counter[tuple[str, str]] = Counter()
+
+    def beside(self, budget: Budget) -> ModelAuthor:
+        """The same author for work at the same time, which spends from a budget of its own."""
+        other = copy(self)
+        other._asking = self._asking.beside(budget)
+        return other
 
     def family(self, problem: Problem) -> str | Declined:
         """Any problem will do; credit is shared by the weightiest operator."""

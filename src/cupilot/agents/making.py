@@ -15,6 +15,7 @@ from cupilot.errors import UsageError
 from cupilot.lm.asking import Asking
 from cupilot.lm.calling import Caller
 from cupilot.lm.names import Opening, open_endpoint
+from cupilot.lm.replay import Replay
 from cupilot.store import Json, Store, UnansweredError
 from cupilot.strategy.tactics import load_cookbook, recorded_cookbook
 
@@ -33,22 +34,25 @@ def model_author(
     """`offline`: only recorded answers; no key is looked for and nothing is contacted."""
     specs = parse_models(models)
     opening = opening or Opening(notice=notice)
-    callers = (
-        {}
-        if offline
-        else {role: Caller(open_endpoint(spec, opening), notice=notice) for role, spec in specs.items()}
+    endpoints = {} if offline else {role: open_endpoint(spec, opening) for role, spec in specs.items()}
+    recording = next((found for found in endpoints.values() if isinstance(found, Replay)), None)
+    callers = {role: Caller(endpoint, notice=notice) for role, endpoint in endpoints.items()}
+    tables = _kept(
+        store, "cookbook", lambda: load_cookbook().written_in(language).to_json(), offline, recording
     )
-    tables = _kept(store, "cookbook", lambda: load_cookbook().written_in(language).to_json(), offline)
-    files = _kept(store, "prompts", lambda: dict(shipped_prompts().files), offline)
+    files = _kept(store, "prompts", lambda: dict(shipped_prompts().files), offline, recording)
     asking = Asking(store, budget, callers)
     asking.check()
     return ModelAuthor(models, asking, recorded_cookbook(tables), Prompts(files), most_tokens=most_tokens)
 
 
-def _kept(store: Store, what: str, now: Callable[[], Json], offline: bool) -> Json:
-    """What the run began with: its questions stay the same when cuPilot's own texts change."""
+def _kept(store: Store, what: str, now: Callable[[], Json], offline: bool, recording: Replay | None) -> Json:
+    """What the run began with: its questions stay the same when cuPilot's own texts change.
+
+    A recording that answers brings what it was made with.
+    """
     if not offline:
-        return store.ask(what, {}, now)
+        return store.ask(what, {}, lambda: (recording.kept(what) if recording else None) or now())
     row = store.get(what, {})
     if row is None:
         raise UnansweredError(f"the {what} of the run")

@@ -18,6 +18,8 @@ from cupilot.evolve.loop import Settings
 from cupilot.evolve.policies import CROSSOVER_SHARE
 from cupilot.evolve.standing import placed
 from cupilot.lm.names import open_endpoint
+from cupilot.lm.program import Program
+from cupilot.lm.replay import Replay
 from cupilot.problem.loading import load
 from cupilot.strategy.tactics import load_cookbook
 
@@ -27,7 +29,9 @@ def run(asked: Asked) -> int:
         raise UsageError("the built-in author costs nothing", hint="--dry-run is for --model MODEL")
     models = parse_models(asked.model)
     for spec in models.values():
-        open_endpoint(spec)  # its name, its key; nothing is contacted
+        endpoint = open_endpoint(spec)  # its name, its key; nothing is contacted
+        if isinstance(endpoint, Program | Replay):
+            endpoint.check()
     problem = load(asked.problem, asked.size)
     language = open_device(asked.device).language
     place = placed(problem, asked.device) if asked.roofline else None

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cupilot.agents.making import model_author
+from cupilot.agents.author import ModelAuthor
+from cupilot.agents.making import model_author, parse_models
 from cupilot.author.builtin import BuiltinAuthor
 from cupilot.brief import Author
 from cupilot.budget import Budget
 from cupilot.device.registry import open_device
+from cupilot.evolve.ahead import Working
 from cupilot.evolve.folder import Asked
+from cupilot.lm.names import works_here
 from cupilot.store import Store
 
 
@@ -26,3 +29,12 @@ def make_author(
         return BuiltinAuthor()
     language = open_device(asked.device).language
     return model_author(asked.model, language, store, budget, offline=offline, notice=notice)
+
+
+def working_ahead(asked: Asked, author: Author, *, offline: bool) -> Working | None:
+    """Whether candidates are drafted ahead, and whether while something is measured: only where models think
+    elsewhere, so that measurements stay alone."""
+    if not asked.ahead or asked.model is None or not isinstance(author, ModelAuthor):
+        return None
+    elsewhere = not any(map(works_here, parse_models(asked.model).values()))
+    return Working(author.beside, at_once=elsewhere and not offline)

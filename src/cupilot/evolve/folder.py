@@ -10,15 +10,17 @@ One process owns a run at a time; looking at it needs no ownership. Knows nothin
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
 import time
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from cupilot.errors import UsageError
+from cupilot.errors import CupilotError, UsageError
 from cupilot.store import Store
 
 RUNS = Path("runs")
@@ -28,7 +30,7 @@ RUNS = Path("runs")
 class Asked:
     """What the user asked for. A run is determined by it, up to what was measured."""
 
-    problem: str  # a path, or a member of the suite
+    problem: str  # a path, or a member of the suite; kept relative where the run lies beside or below it
     size: str | None = None
     device: str = "cpu"
     policy: str = "sce"
@@ -41,6 +43,7 @@ class Asked:
     patience: int = 3  # generations without a gain
     roofline: bool = True  # whether the search is guided by it
     pool: bool = True  # whether earlier runs may seed this one
+    ahead: bool = False  # whether a candidate is drafted while the one before it is measured
     hold_out: bool = False  # leave out of the pool what comes from this problem, or descends from it
 
 
@@ -55,10 +58,11 @@ class Session:
 
 
 class RunFolder:
-    """A context manager: leaving it gives up the ownership."""
+    """A context manager: leaving it gives up the ownership. A new run that could not begin leaves nothing."""
 
     def __init__(self, path: Path, store: Store) -> None:
         self.path, self.store = path, store
+        self.is_new = store.owned and not any(store.rows())
 
     @classmethod
     def create(cls, path: Path, asked: Asked) -> Self:
@@ -73,9 +77,9 @@ class RunFolder:
             raise UsageError(
                 f"cannot make {path}: {error.strerror}", hint="choose another place with --name"
             ) from error
-        store = Store(path / "run.db")
-        store.set_meta("asked", json.dumps(asdict(asked)))
-        return cls(path, store)
+        folder = cls(path, Store(path / "run.db"))
+        folder.ask_again(asked)
+        return folder
 
     @classmethod
     def open(cls, path: Path, *, exclusive: bool) -> Self:
@@ -90,10 +94,17 @@ class RunFolder:
     def asked(self) -> Asked:
         known = {field.name for field in fields(Asked)}
         recorded = json.loads(self.store.meta("asked") or "{}")
-        return Asked(**{name: value for name, value in recorded.items() if name in known})
+        asked = Asked(**{name: value for name, value in recorded.items() if name in known})
+        if _is_suite(asked.problem):
+            return asked
+        return replace(asked, problem=os.path.normpath(self.path.resolve() / asked.problem))
 
     def ask_again(self, asked: Asked) -> None:
-        """What the user changed on resuming."""
+        """What the user changed on resuming. A problem file that lies above the run moves with it."""
+        if not _is_suite(asked.problem):
+            problem, run = Path(asked.problem).resolve(), self.path.resolve()
+            travels = run.is_relative_to(problem.parent)
+            asked = replace(asked, problem=os.path.relpath(problem, run) if travels else str(problem))
         self.store.set_meta("asked", json.dumps(asdict(asked)))
 
     def begin(self, session: Session) -> None:
@@ -127,7 +138,25 @@ class RunFolder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        gone = self.is_new and kind is not None and issubclass(kind, CupilotError) and self._is_idle()
         self.close()
+        if gone:
+            self._vanish()
+
+    def _is_idle(self) -> bool:
+        """Nothing was measured or asked of a model: there is nothing to resume or to report."""
+        return not any(row.kind in ("evaluate", "model") for row in self.store.rows())
+
+    def _vanish(self) -> None:
+        for left in self.path.glob("run.*"):
+            left.unlink()
+        with contextlib.suppress(OSError):  # something of the user's lies there
+            (self.path / "kernels").rmdir()
+            self.path.rmdir()
+
+
+def _is_suite(problem: str) -> bool:
+    return problem.startswith("suite:")
 
 
 def find(given: Path) -> Path:

@@ -4,11 +4,15 @@
 
 It is a pure function of the store's answers: every decision is drawn from `Random(seed, generation, slot)`,
 and whatever is slow is asked of the evaluator or the author through the store. Running it again resumes it.
+
+A model works ahead: within a generation a candidate is drafted while the one before it is measured, and so
+knows what that one is, but not what became of it.
 """
 
 from __future__ import annotations
 
 import hashlib
+from copy import copy
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Protocol
@@ -16,6 +20,7 @@ from typing import Protocol
 from cupilot.brief import Author, Brief, Complaint, Declined, Parent, Refuted
 from cupilot.budget import Amounts, Budget
 from cupilot.evaluate.result import Evaluation, Interval, Verdict
+from cupilot.evolve.ahead import Begun, Draft, Working
 from cupilot.evolve.candidate import BASELINE, Candidate, Slot, fitter, ranked, trial
 from cupilot.evolve.policies import Policy, Proposal, View, as_parent
 from cupilot.kernel.file import KernelFile
@@ -27,6 +32,7 @@ from cupilot.types import Stage
 PROMOTION_GAIN = 1.03  # a challenger must be this much faster, raced directly
 PROOFS = 3  # kernels that may try to stand the final proof
 AT_THE_FLOOR = 0.05  # headroom below which nothing worth having is left
+HOPELESS = 0.8  # times eager: the final proof takes longer and tunes more, but never changes that much
 REPAIRABLE = frozenset({Stage.PARSE, Stage.COMPILE, Stage.INSPECT, Stage.LOAD, Stage.VERIFY})
 
 
@@ -92,10 +98,13 @@ class Search:
         watcher: Watcher,
         cell: Cell,
         history: tuple[Trial, ...] = (),
+        ahead: Working | None = None,
     ) -> None:
         self.brief, self.author, self.evaluator, self.policy = brief, author, evaluator, policy
         self.settings, self.budget, self.watcher, self.cell = settings, budget, watcher, cell
-        self.history = history
+        self.history, self.ahead = history, ahead
+        self._begun: Begun | None = None
+        self._in_flight: Proposal | None = None
         self.records: tuple[Candidate, ...] = ()
         self._bases: tuple[Candidate, ...] = ()
         self.races: tuple[tuple[Slot, Slot, Interval], ...] = ()
@@ -115,6 +124,8 @@ class Search:
 
     def prove(self, reason: str) -> Outcome:
         """The outcome with the champion's proof; a champion that falls is replaced by the next best."""
+        if self.champion is not None and not worth_proving(self.champion):
+            return self.outcome(reason)
         fallen: list[str] = []
         proof = None
         for champion in self._in_line():
@@ -182,21 +193,49 @@ class Search:
     def _slot(self, slot: Slot) -> bool:
         """Propose, develop and record one candidate; False when no untried strategy can be found."""
         self.watcher.trying(slot, "a proposal")
+        draft = self._drafted(slot)
+        if draft is None:
+            return False
+        if slot.index < self.settings.population:
+            self._look_ahead(replace(slot, index=slot.index + 1), draft.proposal)
+        proposal = draft.proposal
+        candidate = self._develop(slot, proposal.origin, proposal.strategy, draft.kernel, proposal.base)
+        self._record(replace(candidate, parents=tuple(c.slot for c in proposal.parents)))
+        return True
+
+    def _look_ahead(self, slot: Slot, in_flight: Proposal) -> None:
+        """Begin the next draft, from the search as it stands now."""
+        if self.ahead is None:
+            return
+        then = copy(self)
+        then._in_flight, then._begun = in_flight, None
+
+        def draft(author: Author) -> Draft | None:
+            then.author = author
+            return then._draft(slot)
+
+        self._begun = Begun(slot, draft, self.ahead, self.budget)
+
+    def _drafted(self, slot: Slot) -> Draft | None:
+        """What was begun ahead, or a new draft."""
+        begun, self._begun = self._begun, None
+        if begun is None or begun.slot != slot:
+            return self._draft(slot)
+        return begun.result(self.author)
+
+    def _draft(self, slot: Slot) -> Draft | None:
         rng = random_for(self.settings.seed, slot)
         proposal = self._propose(slot, rng)
         if proposal is None:
-            return False
+            return None
         if isinstance(proposal, Declined):
-            kernel: KernelFile | Declined = proposal
-            proposal = Proposal(Strategy(), "declined", self.records[0])
-        elif proposal.origin == "merge":
+            return Draft(Proposal(Strategy(), "declined", self.records[0]), proposal)
+        if proposal.origin == "merge":
             a, b = map(as_parent, proposal.parents)
-            kernel = self.author.merge(self._brief_now(), (a, b), rng)
-        else:
-            kernel = self.author.write(self._brief_now(), proposal.strategy, as_parent(proposal.base))
-        candidate = self._develop(slot, proposal.origin, proposal.strategy, kernel, proposal.base)
-        self._record(replace(candidate, parents=tuple(c.slot for c in proposal.parents)))
-        return True
+            return Draft(proposal, self.author.merge(self._brief_now(), (a, b), rng))
+        return Draft(
+            proposal, self.author.write(self._brief_now(), proposal.strategy, as_parent(proposal.base))
+        )
 
     def _propose(self, slot: Slot, rng: Random) -> Proposal | Declined | None:
         """Something untried; None where that cannot be found."""
@@ -218,10 +257,14 @@ class Search:
         return None
 
     def _is_new(self, proposal: Proposal) -> bool:
+        other = self._in_flight
         if proposal.origin == "merge":
             pair = {c.slot for c in proposal.parents}
-            return not any(c.origin == "merge" and set(c.parents) == pair for c in self.records)
-        return all(proposal.strategy.hash not in (c.intended.hash, c.strategy.hash) for c in self.records)
+            tried = [set(c.parents) for c in self.records if c.origin == "merge"]
+            tried += [{c.slot for c in other.parents}] if other and other.origin == "merge" else []
+            return pair not in tried
+        tried_hashes = {h for c in self.records for h in (c.intended.hash, c.strategy.hash)}
+        return proposal.strategy.hash not in tried_hashes | ({other.strategy.hash} if other else set())
 
     def _develop(
         self,
@@ -317,6 +360,10 @@ class Search:
 
 def _refutes(candidate: Candidate) -> bool:
     return not candidate.passed and candidate.complexity > 0
+
+
+def worth_proving(champion: Candidate) -> bool:
+    return champion.speedup.high >= HOPELESS
 
 
 def beats_the_reference(proof: Evaluation) -> bool:

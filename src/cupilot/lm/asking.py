@@ -8,6 +8,7 @@ like an answer; one that ends the run is not, so that it is asked again when the
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 
 from cupilot.budget import Amounts, Budget
@@ -34,6 +35,12 @@ class Asking:
         self._charged: set[str] = set()
         for caller in callers.values():
             _require_price(caller.endpoint.name, budget)
+
+    def beside(self, budget: Budget) -> Asking:
+        """The same table and endpoints for work at the same time, which spends from a budget of its own."""
+        other = copy(self)
+        other._budget = budget
+        return other
 
     def check(self) -> None:
         """Raises where an endpoint cannot work at all."""
@@ -62,6 +69,7 @@ class Asking:
         if caller is None:
             raise UnansweredError(f"the {request.role} asks something new")
         if caller.gone is not None:
+            self._budget.close(caller.gone)
             return NoReply(caller.gone)
         rate = price(caller.endpoint.name) or Price(0.0, 0.0)
         tokens_in = most_tokens_in(request)

@@ -99,8 +99,13 @@ def open_endpoint(spec: str, opening: Opening = Opening()) -> Endpoint:
 
 def is_local(spec: str) -> bool:
     """Whether what answers costs nothing that could be known here: own machine, own program, a person."""
+    return spec.partition(":")[0] in ("mailbox", "replay") or works_here(spec)
+
+
+def works_here(spec: str) -> bool:
+    """Whether thinking about the answer may keep this machine busy: a program, a local server."""
     kind, _, rest = spec.partition(":")
-    if kind in ("command", "mailbox", "replay"):
+    if kind == "command":
         return True
     host = urlsplit(_AT.split(rest, maxsplit=1)[-1]).hostname
     return host in ("localhost", "127.0.0.1", "::1")

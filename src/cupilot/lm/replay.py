@@ -29,6 +29,12 @@ class Replay:
             raise UsageError(f"there is no recorded run at {self.run}", hint="replay: takes a run folder")
         return Store(table, exclusive=False)
 
+    def kept(self, what: str) -> Json | None:
+        """The prompts or the cookbook that the recorded run began with."""
+        with self._open() as store:
+            row = store.get(what, {})
+        return row.answer if row else None
+
     def complete(self, request: Request) -> Reply:
         with self._open() as store:
             row = store.get(KIND, request.to_json())
@@ -36,8 +42,8 @@ class Replay:
             raise EndpointError(
                 f"the recording {self.run} has no answer to this question of the {request.role}",
                 reach=Reach.ENDPOINT,
-                hint="it was made with other settings or another version of the prompts: "
-                "replay with what it was made with, or give a --model that can answer",
+                hint="questions hold the figures that were measured, so it answers only beside the recorded "
+                "measurements and settings (`cupilot report` shows them): give a --model that can answer",
             )
         return reply_of(row.answer)
 

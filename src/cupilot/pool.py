@@ -16,6 +16,7 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -100,14 +101,11 @@ class Pool:
     def add(self, record: Record) -> bool:
         """False when it is known already."""
         text = json.dumps(record_to_json(record))
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
+        with self._writing():
             known = self._db.execute("SELECT 1 FROM records WHERE id = ?", (record.id,)).fetchone()
             if known is None:
                 self._db.execute("INSERT INTO records VALUES (?, ?)", (record.id, text))
                 self._db.execute("INSERT INTO words VALUES (?, ?)", (record.id, _words(record)))
-        finally:
-            self._db.execute("COMMIT")
         return known is None
 
     def __iter__(self) -> Iterator[Record]:
@@ -129,8 +127,9 @@ class Pool:
 
     def forget(self, record_id: str) -> Record:
         record = self.get(record_id)
-        self._db.execute("DELETE FROM records WHERE id = ?", (record.id,))
-        self._db.execute("DELETE FROM words WHERE id = ?", (record.id,))
+        with self._writing():
+            self._db.execute("DELETE FROM records WHERE id = ?", (record.id,))
+            self._db.execute("DELETE FROM words WHERE id = ?", (record.id,))
         return record
 
     def similar(
@@ -161,11 +160,10 @@ class Pool:
 
     def learn(self, run: str, fingerprint: str, trials: Sequence[Trial]) -> None:
         """What a run tried, for the credit of tactics in later ones; known trials of the run are replaced."""
-        self._db.execute("BEGIN IMMEDIATE")
-        self._db.execute("DELETE FROM trials WHERE run = ?", (run,))
         rows = [(run, fingerprint, i, json.dumps(trial_to_json(t))) for i, t in enumerate(trials)]
-        self._db.executemany("INSERT INTO trials VALUES (?, ?, ?, ?)", rows)
-        self._db.execute("COMMIT")
+        with self._writing():
+            self._db.execute("DELETE FROM trials WHERE run = ?", (run,))
+            self._db.executemany("INSERT INTO trials VALUES (?, ?, ?, ?)", rows)
 
     def trials(self, cell: Cell, *, hold_out: str | None = None) -> list[Trial]:
         """The latest trials of earlier runs in this cell; `hold_out` as for `similar`."""
@@ -186,6 +184,23 @@ class Pool:
         records = [_parse_line(number, line) for number, line in enumerate(lines, 1) if line.strip()]
         added = sum(self.add(record) for record in records)
         return added, len(records) - added
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """All or nothing; a pool that cannot be written is named."""
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+        except sqlite3.OperationalError as error:
+            raise UsageError(
+                f"the pool {self.path} cannot be written: {error}",
+                hint="free disk space, or set CUPILOT_POOL to another file",
+            ) from error
 
     def close(self) -> None:
         self._db.close()
@@ -285,7 +300,8 @@ def _parse_line(number: int, line: str) -> Record:
         return record_from_json(data)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(
-            f"line {number} is no pool record: {error!r}", hint="use a file that `cupilot pool export` wrote"
+            f"line {number} is no pool record ({type(error).__name__}: {error})",
+            hint="use a file that `cupilot pool export` wrote",
         ) from error
 
 

@@ -146,6 +146,10 @@ class Store:
         self._db.close()
         self._release()
 
+    @property
+    def owned(self) -> bool:
+        return self._lock_file is not None
+
     def _release(self) -> None:
         if self._lock_file is not None:
             os.close(self._lock_file)

@@ -10,8 +10,9 @@ from killable import ASKED, Slow, go_on
 
 from cupilot.errors import UsageError
 from cupilot.evolve.conduct import Finished, conduct
+from cupilot.evolve.ending import NOT_FINISHED
 from cupilot.evolve.folder import Asked, RunFolder
-from cupilot.evolve.run import NOT_FINISHED, replay
+from cupilot.evolve.run import replay
 from cupilot.evolve.watching import Silent
 
 KILLS = 30

@@ -5,10 +5,10 @@ from html.parser import HTMLParser
 import pytest
 from kit import PLACEMENT, search_of, view_from
 
+from cupilot.evolve.ending import Ending
 from cupilot.problem.problem import Problem
 from cupilot.report.markup import VOID, el
 from cupilot.report.page import page
-from cupilot.report.view import Ending
 
 LOSING = dict.fromkeys(("vectorize", "unroll", "stream", "tile", "fuse"), 0.9)
 

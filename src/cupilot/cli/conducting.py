@@ -7,20 +7,33 @@ from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from cupilot.budget import Budget
-from cupilot.cli.eval import page as verdict_page
-from cupilot.cli.report import write_report
-from cupilot.evaluate.result import Verdict
+from cupilot.cli.report import verify_command, write_report
+from cupilot.evaluate.result import Evaluation, Interval
 from cupilot.evolve.conduct import Finished, conduct
+from cupilot.evolve.ending import Ending, ending_of
 from cupilot.evolve.folder import RunFolder
 from cupilot.evolve.loop import Watcher, strategy_words
 from cupilot.pool import Pool, default_path
 from cupilot.problem.problem import Problem
 from cupilot.report.live import LiveDisplay
+from cupilot.units import seconds
 
-FASTER, REFERENCE_WINS, UNPROVEN = 0, 1, 3
+EXIT = {
+    Ending.FASTER: 0,
+    Ending.REFERENCE_WINS: 1,
+    Ending.UNPROVEN: 3,
+    Ending.NOTHING_PASSED: 3,
+}
+_LOOK = {
+    Ending.FASTER: "bold green",
+    Ending.REFERENCE_WINS: "bold yellow",
+    Ending.UNPROVEN: "bold yellow",
+    Ending.NOTHING_PASSED: "bold red",
+}
 
 
 def conduct_shown(folder: RunFolder, console: Console) -> int:
@@ -29,46 +42,103 @@ def conduct_shown(folder: RunFolder, console: Console) -> int:
         def watcher(problem: Problem, budget: Budget) -> Watcher:
             return stack.enter_context(LiveDisplay(console, problem.name, budget))
 
-        with closing(Pool(default_path())) as pool:
-            finished = conduct(folder, pool, watcher)
-    console.print(summary(finished, write_report(folder.path)))
-    return exit_code(finished)
+        try:
+            with closing(Pool(default_path())) as pool:
+                finished = conduct(folder, pool, watcher)
+        except KeyboardInterrupt:
+            stack.close()
+            console.print(f"stopped at once; go on with: cupilot resume {folder.path}", soft_wrap=True)
+            raise
+    console.print(summary(finished, write_report(folder.path)), soft_wrap=False)
+    return EXIT[_ending(finished)]
 
 
-def exit_code(finished: Finished) -> int:
-    if finished.kernel is not None:
-        return FASTER
-    proof = finished.outcome.proof
-    return UNPROVEN if proof is None or proof.verdict is Verdict.UNDECIDED else REFERENCE_WINS
+def _ending(finished: Finished) -> Ending:
+    return ending_of(finished.outcome, finished.run.search.champion)
 
 
 def summary(finished: Finished, report: Path) -> RenderableType:
-    outcome, folder = finished.outcome, finished.run.folder.path
+    """The result first, then its proof, then what can be done next."""
+    ending = _ending(finished)
     champion = finished.run.search.champion
-    parts: list[RenderableType] = [_headline(finished)]
+    parts: list[RenderableType] = [Text(_headline(finished), _LOOK[ending])]
     if champion is not None:
-        parts.append(Text.assemble(("strategy  ", "dim"), strategy_words(champion.strategy)))
-    if outcome.proof is not None and champion is not None:
-        kernel, device = str(finished.kernel or "the best kernel"), finished.run.asked.device
-        parts.append(Padding(verdict_page(finished.run.problem, kernel, device, outcome.proof), (1, 0)))
-    passed, spent_s = sum(c.passed for c in outcome.records), outcome.spent.time_s
-    words = f"{len(outcome.records)} candidates, {passed} passed, {spent_s:.0f} s; {outcome.reason}"
-    parts.append(Text(words, "dim"))
-    if finished.kernel is not None:
-        parts.append(Text(f"verify again   cupilot eval {finished.run.asked.problem} {finished.kernel}"))
-        parts.append(Text(f"use it         cupilot export {folder}"))
-    parts.append(Text(f"report         {report}"))
+        proof = finished.outcome.proof
+        facts = _facts(proof or champion.evaluation, is_proof=proof is not None)
+        facts.add_row("strategy", strategy_words(champion.strategy))
+        facts.add_row("search", _search(finished))
+        parts.append(Padding(facts, (1, 0)))
+    parts.append(_next(finished, ending, report))
     return Group(*parts)
 
 
-def _headline(finished: Finished) -> Text:
+def _headline(finished: Finished) -> str:
+    outcome, champion = finished.outcome, finished.run.search.champion
+    ending = _ending(finished)
+    name = finished.run.problem.name
+    if ending is Ending.FASTER and outcome.proof is not None:
+        return f"✔ {name}: {outcome.proof.speedup['eager'].ratio:.2f}x faster than PyTorch eager, proven"
+    if ending is Ending.REFERENCE_WINS:
+        return f"= {name}: the reference wins, nothing that was tried is faster"
+    if ending is Ending.NOTHING_PASSED:
+        return f"✘ {name}: no kernel passed; {outcome.reason}"
+    if champion is None:
+        return f"? {name}: nothing could be timed; {outcome.reason}"
+    return f"? {name}: {champion.speedup.ratio:.2f}x over eager in the search, but not proven"
+
+
+def _facts(found: Evaluation, *, is_proof: bool) -> Table:
+    """What is known of the best kernel; the report has it at length."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, interval in found.speedup.items():
+        table.add_row(f"over {name}", _ratio(interval))
+    if found.time_s is not None and found.floor_s is not None:
+        left = "" if found.headroom is None else f", {found.headroom:.0%} headroom"
+        table.add_row("time", f"{seconds(found.time_s)} a call, floor {seconds(found.floor_s)}{left}")
+    words = "proof" if is_proof and found.passed else "checked"
+    where = "in fresh processes, on fresh secret inputs" if is_proof else "in the search"
+    table.add_row(words, f"{found.reason}, {where}" if found.passed else found.reason)
+    if found.error is not None:
+        table.add_row("worst error", f"{found.error.ratio:.2g} of what rounding allows")
+    for note in found.notes:
+        table.add_row("note", note)
+    if found.tuned:
+        table.add_row("tuned", "  ".join(f"{name}={value}" for name, value in found.tuned.items()))
+    return table
+
+
+def _ratio(interval: Interval) -> Text:
+    return Text.assemble(
+        (f"{interval.ratio:.2f}x", "bold"), (f"  [{interval.low:.2f}, {interval.high:.2f}]", "dim")
+    )
+
+
+def _search(finished: Finished) -> str:
     outcome = finished.outcome
-    if finished.kernel is not None and outcome.proof is not None:
-        eager = outcome.proof.speedup["eager"]
-        return Text(f"✔ {eager} over eager, proven", "bold green")
-    proof = outcome.proof
-    if proof is None:
-        return Text(f"? no proven kernel: {outcome.reason}", "bold yellow")
-    if proof.verdict is Verdict.UNDECIDED:
-        return Text(f"? undecided: {proof.reason}", "bold yellow")
-    return Text("the reference wins: nothing that was tried is faster", "bold yellow")
+    passed = sum(c.passed for c in outcome.records)
+    return (
+        f"{len(outcome.records)} candidates, {passed} passed, {outcome.spent.time_s:.0f} s; {outcome.reason}"
+    )
+
+
+def _next(finished: Finished, ending: Ending, report: Path) -> Table:
+    """One command a line."""
+    run, folder = finished.run, finished.run.folder.path
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    if finished.kernel is not None:
+        table.add_row("kernel", str(finished.kernel))
+        table.add_row("verify again", verify_command(run, finished.outcome))
+        table.add_row("use it", f"cupilot export {folder}")
+        table.add_row("understand it", f"cupilot explain {folder}")
+    elif ending is Ending.UNPROVEN:
+        table.add_row("prove it", f"cupilot resume {folder}    (when the machine is quiet)")
+    elif ending is Ending.REFERENCE_WINS:
+        table.add_row("search longer", f"cupilot resume {folder} --budget 10min")
+    table.add_row("report", str(report))
+    if finished.complaint:
+        table.add_row("not kept", Text(finished.complaint, "yellow"))
+    return table

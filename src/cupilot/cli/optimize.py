@@ -11,13 +11,11 @@ from cupilot.budget import parse_budget
 from cupilot.errors import UsageError
 from cupilot.evolve.folder import RUNS, Asked, RunFolder, find, fresh_path
 
-_POLICIES = ("sce", "code-crossover", "best-of-n", "random")
-
 
 def run(asked: Asked, name: str | None) -> int:
     """Start a run in a new folder, which exists before anything slow begins."""
     _check(asked)
-    path = RUNS / name if name else fresh_path(asked.problem)
+    path = RUNS / _checked(name) if name else fresh_path(asked.problem)
     with RunFolder.create(path, asked) as folder:
         return _conduct(folder)
 
@@ -35,10 +33,16 @@ def resume(given: Path, budget: str | None) -> int:
 def _check(asked: Asked) -> None:
     """What can be found wrong before a folder is made."""
     parse_budget(asked.budget)
-    if asked.policy not in _POLICIES:
-        raise UsageError(f"unknown policy {asked.policy!r}", hint=f"policies: {', '.join(_POLICIES)}")
     if not asked.problem.startswith("suite:") and not Path(asked.problem).is_file():
-        raise UsageError(f"no problem file {asked.problem}", hint="give a Python file, or suite:softmax")
+        inside = Path(asked.problem) / "problem.py"
+        hint = f"did you mean {inside}?" if inside.is_file() else "give a Python file, or suite:softmax"
+        raise UsageError(f"no problem file {asked.problem}", hint=hint)
+
+
+def _checked(name: str) -> str:
+    if ".." in Path(name).parts:
+        raise UsageError(f"--name {name} leads out of {RUNS}/", hint="give a plain name, or a whole path")
+    return name
 
 
 def _conduct(folder: RunFolder) -> int:

@@ -41,7 +41,11 @@ def search(
 ) -> None:
     """Records that share words with the question, best match first."""
     with _opened() as pool:
-        _print([pool.get(record_id) for record_id in pool.matching_words(" ".join(words))], pool)
+        found = [pool.get(record_id) for record_id in pool.matching_words(" ".join(words))]
+        if len(pool) and not found:
+            Console(highlight=False).print(f"none of {len(pool)} records has such words", soft_wrap=True)
+            return
+        _print(found, pool)
 
 
 @app.command()
@@ -94,7 +98,10 @@ def import_records(
     try:
         text = source.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{source} cannot be read: {error}", hint="give a file of JSON lines") from error
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise UsageError(
+            f"{source} cannot be read: {why}", hint="give a file that `cupilot pool export` wrote"
+        ) from error
     with _opened() as pool:
         added, known = pool.load(text.splitlines())
     Console(highlight=False).print(f"{added} added, {known} known already")

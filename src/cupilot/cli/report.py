@@ -9,7 +9,8 @@ from rich.console import Console
 
 from cupilot.errors import UsageError
 from cupilot.evolve.answers import code_hash
-from cupilot.evolve.run import Replay, replay
+from cupilot.evolve.loop import Outcome
+from cupilot.evolve.run import Replay, Run, replay
 from cupilot.report.page import page
 from cupilot.report.view import Circumstances, view_of
 
@@ -38,7 +39,7 @@ def _circumstances(replayed: Replay) -> Circumstances:
     first, last = replayed.sessions[0], replayed.sessions[-1]
     return Circumstances(
         command=first.command,
-        verify_command=_verify_command(replayed),
+        verify_command=verify_command(run, replayed.outcome),
         policy=run.asked.policy,
         machine=last.machine,
         versions=last.versions,
@@ -50,12 +51,21 @@ def _circumstances(replayed: Replay) -> Circumstances:
     )
 
 
-def _verify_command(replayed: Replay) -> str:
+def verify_command(run: Run, outcome: Outcome) -> str:
     """Of the champion's file, or of the best kernel's where nothing was shipped."""
-    run, language = replayed.run, replayed.run.search.brief.language
+    language = run.search.brief.language
     kernel = run.folder.path / "champion" / f"{run.problem.name}.{language}"
-    if replayed.outcome.champion is None and run.search.champion is not None:
+    if outcome.champion is None and run.search.champion is not None:
         kernel = run.folder.path / "kernels" / f"{code_hash(run.search.champion.kernel)}.{language}"
     where = "" if run.asked.device == "cpu" else f" --device {run.asked.device}"
     size = "" if run.asked.size is None else f" --size {run.asked.size}"
-    return f"cupilot eval {run.asked.problem} {kernel}{where}{size}"
+    problem = run.asked.problem
+    if not problem.startswith("suite:"):
+        problem = str(near(Path(problem)))
+    return f"cupilot eval {problem} {near(kernel)}{where}{size}"
+
+
+def near(path: Path) -> Path:
+    """From the working directory where it lies below it, otherwise from the root."""
+    whole, here = path.resolve(), Path.cwd()
+    return whole.relative_to(here) if whole.is_relative_to(here) else whole

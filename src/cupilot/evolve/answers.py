@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from itertools import count
 from typing import Any, Protocol
 
@@ -37,16 +38,27 @@ class Bench(Protocol):
 
 
 class Answers:
-    """See `loop.Evaluator`. Without a bench, questions that nobody has answered raise `UnansweredError`."""
+    """See `loop.Evaluator`. Without a bench, questions that nobody has answered raise `UnansweredError`.
 
-    def __init__(self, store: Store, bench: Bench | None, keep: Callable[[str, str], None]) -> None:
-        self._store, self._bench, self._keep = store, bench, keep
+    The bench is made when something is first measured, and what that takes is no answer's cost.
+    """
+
+    def __init__(
+        self, store: Store, make_bench: Callable[[], Bench] | None, keep: Callable[[str, str], None]
+    ) -> None:
+        self._store, self._make_bench, self._keep = store, make_bench, keep
         self._counted: set[str] = set()
+
+    @cached_property
+    def _bench(self) -> Bench:
+        assert self._make_bench is not None, "nothing is measured offline"
+        return self._make_bench()
 
     def evaluate(self, kernel: KernelFile) -> tuple[Evaluation, Amounts]:
         name = code_hash(kernel)
+        found = self._evaluation("evaluate", {"kernel": name}, lambda bench: bench.evaluate(kernel))
         self._keep(name, print_kernel(kernel))
-        return self._evaluation("evaluate", {"kernel": name}, lambda bench: bench.evaluate(kernel))
+        return found
 
     def race(self, challenger: Candidate, champion: Candidate) -> tuple[Interval | None, Amounts]:
         request = {"challenger": code_hash(challenger.kernel), "champion": code_hash(champion.kernel)}
@@ -71,7 +83,7 @@ class Answers:
         for attempt in count():
             asked = {**request, "attempt": attempt} if attempt else request
             is_new = self._store.get(kind, asked) is None
-            if is_new and evaluation is not None and (self._bench is None or fresh == ATTEMPTS):
+            if is_new and evaluation is not None and (self._make_bench is None or fresh == ATTEMPTS):
                 break
             found, cost = self._ask(kind, asked, lambda bench: to_json(compute(bench)))
             fresh, spent, evaluation = fresh + is_new, spent + cost, from_json(found)
@@ -87,7 +99,7 @@ class Answers:
     ) -> tuple[Mapping[str, Any], Amounts]:
         row = self._store.get(kind, request)
         if row is None:
-            if self._bench is None:
+            if self._make_bench is None:
                 raise UnansweredError(kind)
             bench = self._bench
             self._store.ask(kind, request, lambda: compute(bench))

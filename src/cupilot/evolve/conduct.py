@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from cupilot.budget import Budget
 from cupilot.device.base import Device
+from cupilot.errors import UsageError
 from cupilot.evolve.answers import Bench
 from cupilot.evolve.champion import write_champion
 from cupilot.evolve.folder import RunFolder
@@ -26,6 +28,7 @@ class Finished:
     run: Run
     outcome: Outcome
     kernel: Path | None  # the champion's file; None where nothing beat the reference
+    complaint: str = ""  # why the pool did not get what the run learned
 
 
 def conduct(
@@ -37,7 +40,16 @@ def conduct(
     """Go on from whatever the table holds."""
     folder.begin(this_session())
     with ExitStack() as stack:
-        run = prepare(folder, watcher, lambda p, d: stack.enter_context(measurer(p, d)), pool)
+
+        def bench(problem: Problem, device: Device) -> Bench:
+            """What it takes to be ready is not the search's time: it is recorded, but not charged to it."""
+            start_s = time.monotonic()
+            made = stack.enter_context(measurer(problem, device))
+            session = {"session": len(folder.sessions())}
+            folder.store.put("ready", session, {}, cost_s=time.monotonic() - start_s)
+            return made
+
+        run = prepare(folder, watcher, bench, pool)
         outcome = run.go()
     search = run.search
     kernel = None
@@ -45,17 +57,26 @@ def conduct(
         kernel = write_champion(
             folder.path, outcome.champion, outcome.proof, run.problem, search.brief.language
         )
-    if pool is not None:
+    return Finished(run, outcome, kernel, _leave(run, outcome, pool))
+
+
+def _leave(run: Run, outcome: Outcome, pool: Pool | None) -> str:
+    """A pool that cannot be written costs nobody the champion."""
+    if pool is None:
+        return ""
+    try:
         bequeath(
             pool,
-            str(folder.path.resolve()),
+            str(run.folder.path.resolve()),
             run.problem,
             run.placement,
-            search.cell,
+            run.search.cell,
             run.heritage,
-            search.trials(),
+            run.search.trials(),
             outcome.records[0] if outcome.records else None,
             outcome.champion,
             outcome.proof,
         )
-    return Finished(run, outcome, kernel)
+    except UsageError as error:
+        return str(error)
+    return ""

@@ -53,7 +53,9 @@ def explain(path: Path, progress: Callable[[str], None] = lambda _: None) -> Exp
         author = make_author(run.asked, folder.store, Budget(UNLIMITED), offline=False)
         language = run.search.brief.language
         with Measurer(run.problem, open_device(run.asked.device)) as bench:
-            answers = Answers(folder.store, bench, lambda n, text: folder.keep_kernel(n, language, text))
+            answers = Answers(
+                folder.store, lambda: bench, lambda n, text: folder.keep_kernel(n, language, text)
+            )
             worths = []
             for use in champion.strategy.uses:
                 progress(f"without {use}")

@@ -9,6 +9,7 @@ from cupilot.device.base import Device
 from cupilot.evaluate.bench import Bench
 from cupilot.evaluate.effort import FULL, QUICK, SEARCH
 from cupilot.evaluate.pipeline import Options, evaluate_kernel, faster, points_of
+from cupilot.evaluate.preparation import prepare
 from cupilot.evaluate.quiet import STRICT, Gate
 from cupilot.evaluate.result import Evaluation, Interval
 from cupilot.evolve.answers import Known
@@ -20,7 +21,11 @@ SEARCHING = Gate(slowdown=2.0, pressure=0.6, stall=1.6, null=0.1)
 
 
 class Measurer:
-    """See `answers.Bench`. Only the proof insists on a quiet machine; `gate` is what it insists on."""
+    """See `answers.Bench`. Only the proof insists on a quiet machine; `gate` is what it insists on.
+
+    Entering it makes ready what does not depend on a kernel, which takes long the first time: references of
+    the problem, the process that baselines are forked from.
+    """
 
     def __init__(self, problem: Problem, device: Device, gate: Gate = STRICT) -> None:
         self._bench = Bench(problem, device)
@@ -45,6 +50,14 @@ class Measurer:
         self._bench.close()
 
     def __enter__(self) -> Self:
+        bench = self._bench
+        if bench.device.has_clock:
+            _ = bench.host  # torch loads there meanwhile
+        try:
+            prepare(bench.problem, bench.cache)
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def __exit__(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from cupilot.brief import Author, Brief, Declined, Parent
+from cupilot.errors import UsageError
 from cupilot.evolve.candidate import Candidate, elites, fitter
 from cupilot.strategy.algebra import mutate, random_strategy, settle
 from cupilot.strategy.guidance import weights
@@ -94,6 +95,12 @@ POLICIES: Mapping[str, Policy] = {
     "best-of-n": best_of_n,
     "random": random_search,
 }
+
+
+def policy_named(name: str) -> Policy:
+    if name not in POLICIES:
+        raise UsageError(f"unknown policy {name!r}", hint=f"policies: {', '.join(POLICIES)}")
+    return POLICIES[name]
 
 
 def as_parent(candidate: Candidate) -> Parent:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from cupilot.brief import Author, Brief, Declined
@@ -18,10 +19,11 @@ from cupilot.errors import UsageError
 from cupilot.evolve.answers import Answers, Bench
 from cupilot.evolve.authors import make_author
 from cupilot.evolve.candidate import Candidate, Slot
+from cupilot.evolve.ending import NOT_FINISHED
 from cupilot.evolve.folder import Asked, RunFolder, Session
 from cupilot.evolve.heritage import Heritage, inherit
 from cupilot.evolve.loop import Outcome, Search, Settings, Watcher
-from cupilot.evolve.policies import POLICIES
+from cupilot.evolve.policies import policy_named
 from cupilot.evolve.standing import stand
 from cupilot.ledger import Cell
 from cupilot.pool import Pool
@@ -34,7 +36,6 @@ from cupilot.strategy.strategy import Strategy, is_usable
 from cupilot.strategy.tactics import Cookbook
 
 PROOF_RESERVE_S = 40.0  # for the final proof, but never more than a third of the time
-NOT_FINISHED = "not finished"
 
 MakeBench = Callable[[Problem, Device], Bench]
 
@@ -102,10 +103,10 @@ def prepare(
         author,
         Answers(
             folder.store,
-            make_bench(problem, device) if make_bench else None,
+            partial(_made, make_bench, problem, device, onlooker) if make_bench else None,
             lambda name, text: folder.keep_kernel(name, device.language, text),
         ),
-        POLICIES[asked.policy],
+        policy_named(asked.policy),
         Settings(asked.seed, asked.epochs, asked.generations, asked.population, asked.patience),
         budget,
         onlooker,
@@ -139,7 +140,9 @@ def _replayed(search: Search, ended: str | None) -> Outcome:
     try:
         reason = search.search()
     except UnansweredError:
-        reason = ended or NOT_FINISHED
+        if ended is None:
+            return search.outcome(NOT_FINISHED)
+        reason = ended
     try:
         return search.prove(reason)
     except UnansweredError:
@@ -165,6 +168,11 @@ class _Witness:
 
     def stop_requested(self) -> bool:
         return False
+
+
+def _made(make_bench: MakeBench, problem: Problem, device: Device, onlooker: Watcher) -> Bench:
+    onlooker.notice("preparing inputs and exact references; kept for later runs")
+    return make_bench(problem, device)
 
 
 def _family(author: Author, problem: Problem) -> str:

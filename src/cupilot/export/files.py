@@ -24,6 +24,9 @@ from cupilot.problem.dtypes import TORCH_DTYPES
 from cupilot.problem.problem import Problem
 from cupilot.types import TensorSpec
 
+_TABLE_FILE = "proven.json"  # of a package
+_MARKS = (b"/* cupilot 1", b"class ModelNew(")  # of a kernel file, of a model file
+
 
 @dataclass(frozen=True)
 class Exported:
@@ -34,10 +37,12 @@ class Exported:
     proof: Evaluation
 
     def write_kernel(self, path: Path) -> Path:
+        _spare(path)
         return _write(path, print_kernel(self.kernel))
 
     def write_model(self, path: Path) -> Path:
         """One file with `ModelNew`, as KernelBench wants it."""
+        _spare(path)
         native = self._native()
         sources = ",\n".join(f"r'''{source}'''" for source in native.sources)
         if any("'''" in source for source in native.sources):
@@ -54,6 +59,7 @@ class Exported:
 
     def write_package(self, folder: Path) -> Path:
         """An importable folder: `from NAME import Model`."""
+        _spare(folder)
         native = self._native()
         name = self.operator
         preamble = (
@@ -65,7 +71,7 @@ class Exported:
         _write(folder / "__init__.py", _template("package.py.in").replace("{operator}", name))
         _write(folder / "reference.py", self.problem.source)
         _write(folder / "optimised.py", runtime + self._model("reference.Model", "Model"))
-        _write(folder / "proven.json", json.dumps(self._table(native), indent=1) + "\n")
+        _write(folder / _TABLE_FILE, json.dumps(self._table(native), indent=1) + "\n")
         for index, source in enumerate(native.sources):
             _write(folder / f"kernel_{index}.cpp", source)
         self.write_kernel(folder / f"{self.problem.name}.cpp")
@@ -149,6 +155,16 @@ def _described(spec: TensorSpec) -> list[Any]:
 
 def _template(name: str) -> str:
     return files("cupilot.export").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _spare(path: Path) -> None:
+    """Only what was exported earlier is written over."""
+    if path.is_dir():
+        ours = not any(path.iterdir()) or (path / _TABLE_FILE).exists()
+    else:
+        ours = not path.exists() or any(mark in path.read_bytes() for mark in _MARKS)
+    if not ours:
+        raise UsageError(f"{path} is not an export", hint="choose another place with --out")
 
 
 def _write(path: Path, text: str) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -132,12 +133,14 @@ def _rate(placement: Placement, time_s: float) -> float:
 def _roofs(placement: Placement, x: Log, y: Log, left: float, right: float) -> list[Markup]:
     top = max(placement.matrix_ops_per_s, placement.core_ops_per_s)
     ridge = top / placement.bytes_per_s
+    here = min(placement.intensity_ops_per_byte, ridge)
+    aside = math.sqrt(here * (ridge if here < ridge / 10 else left))  # on the slope, away from the candidates
     roofs = [
         _segment(x, y, (left, left * placement.bytes_per_s), (ridge, top), "roof"),
         _segment(x, y, (ridge, top), (right, top), "roof"),
         _label(
-            x(left) + 8,
-            y(left * placement.bytes_per_s) + 18,
+            x(aside) + 10,
+            y(aside * placement.bytes_per_s) + 14,
             f"{placement.level} {scaled(placement.bytes_per_s, 'B/s')}",
         ),
         _label(x.end - 4, y(top) - 7, f"peak {scaled(top, 'op/s')}", "end"),
@@ -165,7 +168,7 @@ def _spread_out(
     return dots
 
 
-def credit_chart(credit: Mapping[str, Credit], titles: Mapping[str, str]) -> Markup:
+def credit_chart(credit: Mapping[str, Credit], tactics: Mapping[str, str]) -> Markup:
     """What each tactic was worth, best first, with one standard deviation either way."""
     rows = sorted(credit.items(), key=lambda item: -item[1].log_gain)
     if not rows:
@@ -183,7 +186,7 @@ def credit_chart(credit: Mapping[str, Credit], titles: Mapping[str, str]) -> Mar
             el("text", name, x=282.0, y=mid + 4, text_anchor="end", class_="name"),
             el(
                 "g",
-                el("title", f"{titles.get(name, name)}: {found}, {found.failures} failed"),
+                el("title", f"{found}, {found.failures} failed. {tactics.get(name, '')}"),
                 el("rect", x=start, y=mid - 7, width=max(end - start, 1.0), height=14, rx=2, class_=kind),
                 el("line", **whisker, y1=mid, y2=mid, class_="whisker"),
             ),

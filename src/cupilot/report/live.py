@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cupilot.budget import Amounts, Budget
+from cupilot.evaluate.result import Verdict
 from cupilot.evolve.candidate import Candidate, Slot
 from cupilot.report.view import words
 from cupilot.units import seconds
@@ -36,7 +37,6 @@ class LiveDisplay:
         self.console, self.problem, self.budget, self.clock = console, problem, budget, clock
         self.started_s = clock()
         self.records: list[Candidate] = []
-        self.champion: Candidate | None = None
         self.now = "reading the problem"
         self.finished_s: dict[Slot, float] = {}
         self._stop = False
@@ -63,7 +63,6 @@ class LiveDisplay:
 
     def recorded(self, candidate: Candidate, champion: Candidate | None) -> None:
         self.records.append(candidate)
-        self.champion = champion
         self.finished_s.setdefault(candidate.slot, self.clock() - self.started_s)
         if not self.console.is_terminal:
             self.console.print(_line(candidate), soft_wrap=True)
@@ -97,8 +96,9 @@ class LiveDisplay:
         return Panel(Group(facts, *recent), title=title, title_align="left", border_style="cyan")
 
     def _best(self) -> Text:
-        best = self.champion
-        if best is None or not best.passed:
+        """The fastest so far; races at the end of a generation make it champion, or not."""
+        best = max((c for c in self.records if c.passed), key=lambda c: c.speedup.ratio, default=None)
+        if best is None:
             return Text("no kernel has passed yet", "dim")
         found = best.evaluation
         headroom = "" if found.headroom is None else f"   {found.headroom:.0%} headroom"
@@ -140,6 +140,8 @@ def _used(spent: Amounts, limits: Amounts) -> list[str]:
 def _line(candidate: Candidate) -> Text:
     if candidate.passed:
         outcome = Text(f"{candidate.speedup.ratio:6.2f}x ", "green")
+    elif candidate.evaluation.verdict is Verdict.UNDECIDED:
+        outcome = Text("noise ".rjust(8), "yellow")  # the machine was too busy to time it
     else:
         outcome = Text(f"{candidate.evaluation.stage:>7} ", "red")
     strategy = words(candidate.strategy if candidate.passed else candidate.intended)

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 
 from cupilot.evaluate.result import Evaluation, Interval
 from cupilot.evolve.candidate import Candidate
+from cupilot.evolve.ending import Ending
 from cupilot.kernel.file import print_kernel
 from cupilot.ledger import changes
 from cupilot.report.charts import credit_chart, progress, roofline
 from cupilot.report.highlight import code, difference
 from cupilot.report.markup import Child, Markup, el
-from cupilot.report.view import Ending, RunView, words
+from cupilot.report.view import RunView, words
 from cupilot.strategy.strategy import Strategy
 from cupilot.units import seconds
 
@@ -25,7 +26,7 @@ def masthead(view: RunView) -> Markup:
         "header",
         el("p", "cuPilot · evolved kernel report", class_="kicker"),
         el("h1", view.problem),
-        el("p", f"{view.target} · {view.precision} · on {view.run.machine}", class_="sub"),
+        el("p", f"{view.target} · {view.precision} · one thread of {view.run.machine}", class_="sub"),
         el("p", _headline(view), class_=f"headline {view.ending.name.lower()}"),
         el("div", _tiles(view, verdict), class_="tiles") if verdict else None,
         el("p", f"The search ended: {view.outcome.reason}.", class_="note"),
@@ -38,8 +39,10 @@ def _headline(view: RunView) -> Child:
         return "No kernel passed every check: keep the reference."
     eager = verdict.speedup.get("eager")
     reached = f" The best kernel reached {eager} in the search." if eager else ""
-    if view.ending is Ending.UNDECIDED and view.outcome.proof is not None:
-        return f"The final proof is undecided: {view.outcome.proof.reason}.{reached}"
+    if view.ending is Ending.UNPROVEN:
+        proof = view.outcome.proof
+        why = f"The final proof is undecided: {proof.reason}." if proof else "The run has no final proof yet."
+        return f"{why}{reached}"
     if view.ending is Ending.REFERENCE_WINS:
         return f"Nothing beat the reference beyond doubt: keep the reference.{reached}"
     assert eager is not None, "a champion beat the reference"
@@ -72,13 +75,16 @@ def search(view: RunView) -> Markup:
 
 
 def roofs(view: RunView) -> Markup:
-    placement = view.run.placement
+    placement, verdict = view.run.placement, view.verdict
     note = ""
     if placement is not None:
+        floor_s, attainable_s = placement.floor_s, placement.attainable_s
+        if verdict is not None and verdict.floor_s and verdict.attainable_s:  # where the data really lay
+            floor_s, attainable_s = verdict.floor_s, verdict.attainable_s
         note = (
             f"The problem lies in the {placement.zone} zone: {placement.binds} binds. "
-            f"No right kernel can be faster than {seconds(placement.floor_s)}; "
-            f"a very good one takes {seconds(placement.attainable_s)}. Peaks are {placement.source}."
+            f"No right kernel can be faster than {seconds(floor_s)}; "
+            f"a very good one takes {seconds(attainable_s)}. Peaks are {placement.source}."
         )
     return _section("Roofline", note, roofline(view), id_="roofline")
 
@@ -105,6 +111,8 @@ def _step(view: RunView, child: Candidate, base: Candidate | None) -> Markup:
     gain = ""
     if base is not None and base.passed and child.passed:
         gain = f"{child.speedup.ratio / base.speedup.ratio:.2f}× its base {base.slot}"
+    if len(child.parents) == 2:
+        gain += f"; its strategy comes from {' and '.join(map(str, child.parents))}"
     return el(
         "li",
         el(
@@ -140,10 +148,21 @@ def strategies(view: RunView) -> Markup:
         "Strategies and their credit",
         note,
         seeds,
-        credit_chart(view.credit, view.titles),
+        _uses(view),
+        credit_chart(view.credit, view.tactics),
         table,
         id_="credit",
     )
+
+
+def _uses(view: RunView) -> Child:
+    """The best kernel's strategy in words."""
+    best = view.contender
+    if best is None or not best.complexity:
+        return None
+    uses = [(str(use), view.tactics.get(use.tactic, "")) for use in best.strategy.uses]
+    uses += [("in words", step) for step in best.strategy.free_steps]
+    return [el("p", f"The strategy of {best.slot}:", class_="note"), _facts(uses)]
 
 
 def _candidates(view: RunView) -> Markup:
@@ -214,13 +233,22 @@ def _correctness(view: RunView, verdict: Evaluation) -> Iterable[tuple[str, Chil
             f"{error.expected:.9g} is exact), input '{error.input}', {error.shape}",
         )
     if verdict.inputs.live:
-        yield f"{len(verdict.inputs.live)} inputs", ", ".join(verdict.inputs.live)
+        yield f"{len(verdict.inputs.live)} inputs", _input_names(verdict.inputs.live)
     for name, why in verdict.inputs.dropped.items():
         yield "dropped input", f"{name}: {why}"
+    for name, domain in verdict.inputs.domains.items():
+        yield "domain", f"{name}: {domain}"
     if verdict.shapes:
         yield f"{len(verdict.shapes)} shapes", [el("div", view.shapes.get(s, s)) for s in verdict.shapes]
     for note in verdict.notes:
         yield "note", note
+
+
+def _input_names(live: Sequence[str]) -> str:
+    """Those that were aimed at elements which the others miss are many, and alike."""
+    named = [name for name in live if not name.startswith("aimed")]
+    aimed = len(live) - len(named)
+    return ", ".join(named) + (f", and {aimed} aimed at elements that these miss" if aimed else "")
 
 
 def _timing(verdict: Evaluation) -> Iterable[tuple[str, Child]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import Enum
 
 from cupilot.brief import Declined
 from cupilot.budget import Amounts
 from cupilot.evaluate.result import Evaluation, Verdict
 from cupilot.evolve.candidate import Candidate, Slot
+from cupilot.evolve.ending import Ending, ending_of
 from cupilot.evolve.loop import Outcome, Search, Settings
 from cupilot.ledger import Credit, credit
 from cupilot.pool import Match
@@ -34,13 +34,6 @@ class Circumstances:
     seeds: tuple[Match, ...] = ()  # what the pool offered
 
 
-class Ending(Enum):
-    FASTER = "faster"
-    UNDECIDED = "undecided"  # the machine did not allow the final proof
-    REFERENCE_WINS = "the reference wins"
-    NOTHING_PASSED = "nothing passed"
-
-
 @dataclass(frozen=True)
 class RunView:
     problem: str
@@ -57,17 +50,12 @@ class RunView:
     outcome: Outcome
     contender: Candidate | None  # the champion, or what would have been it had it beaten the reference
     credit: Mapping[str, Credit]
-    titles: Mapping[str, str]  # of tactics
+    tactics: Mapping[str, str]  # what each does
     run: Circumstances
 
     @property
     def ending(self) -> Ending:
-        if self.outcome.champion is not None:
-            return Ending.FASTER
-        proof = self.outcome.proof
-        if proof is not None and proof.verdict is Verdict.UNDECIDED:
-            return Ending.UNDECIDED
-        return Ending.REFERENCE_WINS if self.contender is not None else Ending.NOTHING_PASSED
+        return ending_of(self.outcome, self.contender)
 
     @property
     def verdict(self) -> Evaluation | None:
@@ -108,7 +96,7 @@ def view_of(search: Search, outcome: Outcome, run: Circumstances) -> RunView:
         outcome=outcome,
         contender=search.champion,
         credit=credit([*search.history, *search.trials()], search.cell),
-        titles={tactic.id: tactic.title for tactic in brief.cookbook},
+        tactics={tactic.id: " ".join(tactic.does.split()) for tactic in brief.cookbook},
         run=run,
     )
 

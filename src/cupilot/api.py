@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cupilot.budget import Budget
-from cupilot.device.registry import open_device
+from cupilot.device.registry import open_device, require_clock
 from cupilot.errors import UsageError
 from cupilot.evaluate.pipeline import evaluate as evaluate_text
 from cupilot.evaluate.result import Evaluation
@@ -65,9 +65,10 @@ def optimize(
     path = RUNS / name if name else fresh_path(label or str(problem))
     where = _problem_file(problem, inputs, path)
     try:
-        asked = Asked(problem=where, budget=budget, **options)
+        asked = Asked(problem=where, budget=budget, ahead=options.get("model") is not None, **options)
     except TypeError as error:
         raise UsageError(f"optimize: {error}", hint="for the options see help(cupilot.optimize)") from None
+    require_clock(asked.device)
 
     def onlooker(problem: Problem, budget: Budget) -> Watcher:
         return watcher or Silent()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
+import os
 from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
@@ -10,8 +11,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from cupilot.cli.counts import counts
 from cupilot.cli.units import seconds
-from cupilot.device.registry import open_device
+from cupilot.device.base import Device
+from cupilot.device.cuda_emulated.device import CudaEmulated
+from cupilot.device.registry import DEVICES, open_device
 from cupilot.errors import UsageError
 from cupilot.evaluate.effort import FULL, QUICK
 from cupilot.evaluate.pipeline import Options, evaluate
@@ -40,7 +44,9 @@ def run(
     json: bool,
 ) -> int:
     text = read_kernel(kernel)
+    _check_threads(threads)
     opened = open_device(device, arch)
+    _check_language(kernel, opened)
     loaded = load(problem, size)
     options = Options(threads=threads, effort=QUICK if quick else FULL)
     if json:
@@ -51,7 +57,7 @@ def run(
     progress = Console(stderr=True, highlight=False)
     with progress.status("reading the problem") as status:
         evaluation = evaluate(loaded, text, opened, options, progress=lambda what: status.update(what))
-    console.print(page(loaded, str(kernel), f"{device}, {threads} thread{'s' * (threads > 1)}", evaluation))
+    console.print(page(loaded, str(kernel), _where(opened, threads), evaluation))
     return EXIT[evaluation.verdict]
 
 
@@ -66,6 +72,27 @@ def read_kernel(path: Path) -> str:
         raise UsageError(f"{path} cannot be read: {error}", hint="a kernel file is UTF-8 text") from error
 
 
+def _where(device: Device, threads: int) -> str:
+    if isinstance(device, CudaEmulated):
+        return f"{device.name}, {device.arch}"
+    return f"{device.name}, {threads} thread{'s' * (threads > 1)}"
+
+
+def _check_threads(threads: int) -> None:
+    cores = len(os.sched_getaffinity(0))
+    if threads > cores:
+        raise UsageError(f"{threads} threads on {cores} cores", hint=f"give --threads {cores} at most")
+
+
+def _check_language(kernel: Path, device: Device) -> None:
+    """A kernel for another device is told apart by its suffix, before a compiler says it at length."""
+    for name, make in DEVICES.items():
+        language = make().language
+        if kernel.suffix == f".{language}" and language != device.language:
+            what = f"{kernel} is for another device than {device.name}"
+            raise UsageError(what, hint=f"add --device {name}")
+
+
 def page(problem: Problem, kernel: str, device: str, evaluation: Evaluation) -> RenderableType:
     """Everything the evaluation says, most important first."""
     word, style = _LOOK[evaluation.verdict]
@@ -75,6 +102,9 @@ def page(problem: Problem, kernel: str, device: str, evaluation: Evaluation) -> 
     if evaluation.log and evaluation.verdict is not Verdict.PASSED:
         parts.append(Padding(_log(evaluation.log), (0, 0, 1, 2)))
     parts.append(_facts(problem, evaluation))
+    counted = counts(evaluation.facts)
+    if counted is not None:
+        parts.append(Padding(counted, (1, 0, 0, 0)))
     if evaluation.advice:
         parts.append(Padding(_advice(evaluation), (1, 0, 0, 0)))
     return Group(*parts)

@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from cupilot.budget import parse_budget
+from cupilot.device.registry import require_clock
 from cupilot.errors import UsageError
 from cupilot.evolve.folder import RUNS, Asked, RunFolder, find, fresh_path
 
@@ -33,6 +34,7 @@ def resume(given: Path, budget: str | None) -> int:
 def _check(asked: Asked) -> None:
     """What can be found wrong before a folder is made."""
     parse_budget(asked.budget)
+    require_clock(asked.device)
     if not asked.problem.startswith("suite:") and not Path(asked.problem).is_file():
         inside = Path(asked.problem) / "problem.py"
         hint = f"did you mean {inside}?" if inside.is_file() else "give a Python file, or suite:softmax"

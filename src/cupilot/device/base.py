@@ -63,6 +63,11 @@ class Compiled:
     kernels: Mapping[str, tuple[Parameter, ...]]  # block coordinates included, in order
     log: str  # the compiler's warnings
 
+    @property
+    def facts(self) -> Mapping[str, float | str]:
+        """What the compiler says the code takes, as "kernel: what"; nothing where it says nothing."""
+        return {}
+
 
 @dataclass(frozen=True)
 class Ring:

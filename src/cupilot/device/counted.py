@@ -60,8 +60,10 @@ class KernelCounts:
     threads: int
     registers: int
     spilled_bytes: int
+    shared_bytes: int  # static and dynamic, of a block
     occupancy: float
     limited_by: str
+    machine_code: Mapping[str, int]  # how often each opcode stands in it; a loop counts once
 
     @property
     def active_lanes(self) -> float:

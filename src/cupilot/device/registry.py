@@ -21,3 +21,12 @@ def open_device(name: str, arch: str | None = None) -> Device:
     if name != CudaEmulated.name:
         raise UsageError(f"the device {name} has no architectures", hint="leave --arch away")
     return CudaEmulated(arch)
+
+
+def require_clock(name: str) -> None:
+    """Evolution compares times: refuse a device that has none, before anything else happens."""
+    if not open_device(name).has_clock:
+        raise UsageError(
+            f"{name} has no clock: it finds out whether a kernel is right, not whether one is faster",
+            hint=f"judge kernels one by one: cupilot eval PROBLEM KERNEL --device {name}",
+        )

@@ -74,12 +74,17 @@ def _facts(counted: Counted) -> Mapping[str, float | str]:
         ),
         "barriers": counted.barriers,
         "atomics": counted.atomics,
+        "atomics at another lane's address": counted.atomic_conflicts,
     }
     for kernel in counted.kernels:
         mix = ", ".join(f"{kind} {_ratio(n, kernel.warp_instructions):.0%}" for kind, n in kernel.mix.items())
-        facts[f"{kernel.name}: mix"] = mix
-        facts[f"{kernel.name}: registers"] = kernel.registers
+        facts[f"{kernel.name}: blocks"] = kernel.blocks
+        facts[f"{kernel.name}: threads"] = kernel.threads
+        facts[f"{kernel.name}: shared bytes"] = kernel.shared_bytes
         facts[f"{kernel.name}: occupancy"] = f"{kernel.occupancy:.0%}, limited by {kernel.limited_by}"
+        facts[f"{kernel.name}: executed"] = mix
+        code = ", ".join(f"{opcode} {n}" for opcode, n in kernel.machine_code.items())
+        facts[f"{kernel.name}: machine code"] = code
     return facts
 
 

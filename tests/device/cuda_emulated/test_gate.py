@@ -90,6 +90,17 @@ def test_an_error_stands_at_its_line_of_the_kernel_file() -> None:
 @pytest.mark.parametrize(
     ("source", "says"),
     [
+        (
+            '__global__ void k(float* x) {\nasm("foo.bar %0;" :: "f"(x[0]));\n}',
+            "line 2: error: Unknown",
+        ),
+        ("extern __device__ float f(); __global__ void k(float* x) { *x = f(); }", "Unresolved extern"),
+        ("#error never\n__global__ void k(float* x) { *x = 1; }", "line 1: catastrophic error"),
+        (
+            "__global__ void k(float* x) { __shared__ float s[20000]; s[threadIdx.x] = *x; __syncthreads();"
+            "*x = s[(int)*x]; }",
+            "declares 80000 bytes of shared memory, at most 49152",
+        ),
         ("__global__ void other(float* x) { *x = 1; }", "the text defines no such kernel"),
         ("__device__ void k(float* x) { *x = 1; }", "is not a `__global__` function"),
         ("#include <torch/extension.h>\n__global__ void k(float* x) { *x = 1; }", "cannot open source file"),

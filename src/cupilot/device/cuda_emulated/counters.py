@@ -39,6 +39,7 @@ class Executed:
     program: Program
     launches: tuple[Launch, ...]
     words: Words
+    machine_code: Mapping[str, int]
 
 
 def digest(executed: Mapping[str, Executed], arch: str, multiprocessors: int) -> Counted:
@@ -81,9 +82,11 @@ def _kernel(name: str, one: Executed, arch: str) -> KernelCounts:
         blocks=math.prod(largest.grid),
         threads=threads,
         registers=resources.registers,
-        spilled_bytes=resources.spill_store_bytes + resources.spill_load_bytes,
+        spilled_bytes=resources.spilled_bytes,
+        shared_bytes=shared,
         occupancy=fits.fraction,
         limited_by=str(fits.limiter),
+        machine_code=one.machine_code,
     )
 
 

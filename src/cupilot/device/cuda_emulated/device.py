@@ -39,6 +39,18 @@ class EmulatedCompiled(Compiled):
     programs: Mapping[str, Program]  # by the name in the launch program
     image: bytes  # the module's constants
 
+    @property
+    def facts(self) -> Mapping[str, float | str]:
+        found: dict[str, float | str] = {}
+        for name, kernel in self.gated.kernels.items():
+            taken = kernel.resources
+            found[f"{name}: registers"] = taken.registers
+            found[f"{name}: spilled bytes"] = taken.spilled_bytes
+            found[f"{name}: stack bytes"] = taken.stack_bytes
+            found[f"{name}: shared bytes"] = taken.shared_bytes
+            found[f"{name}: barriers"] = taken.barriers
+        return found
+
 
 class CudaEmulated:
     """See `device.base.Device`."""
@@ -80,9 +92,7 @@ class CudaEmulated:
         refusal = check_launches(gated.kernels, compiled.programs, plan, signature, gated.arch)
         if refusal is not None:
             return refusal
-        return EmulatedSession(
-            gated.kernels, compiled.programs, compiled.image, plan, signature, ring, gated.arch
-        )
+        return EmulatedSession(gated, compiled.programs, compiled.image, plan, signature, ring)
 
 
 def _encode(gated: Gated) -> EmulatedCompiled | Failed:

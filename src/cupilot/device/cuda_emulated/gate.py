@@ -31,6 +31,7 @@ _RECORD_LINE = (
     "cupilot_abi::Kernel<decltype(&::{name})>::describe();"
 )
 _INCLUDE = re.compile(r"^\s*#\s*include\s*<([^>\n]+)>", re.MULTILINE)
+_SHARED_DATA = re.compile(r"uses too much shared data \((0x[0-9a-f]+) bytes, (0x[0-9a-f]+) max\)")
 _ENTRY = re.compile(r"^\s*(?:\.\w+\s+)*\.entry\s+([\w$]+)", re.MULTILINE)
 
 
@@ -111,6 +112,15 @@ def _explain(rejected: Rejected, kernels: tuple[str, ...]) -> Failed:
             return Failed(
                 Stage.COMPILE, f"`{name}` is overloaded: give the launched kernel its own name", rejected.log
             )
+    too_much = _SHARED_DATA.search(rejected.log)
+    if too_much:
+        needed, most = (int(number, 16) for number in too_much.groups())
+        return Failed(
+            Stage.COMPILE,
+            f"declares {needed} bytes of shared memory, at most {most} can be: for more, declare it "
+            "`extern __shared__` and launch with shared=",
+            rejected.log,
+        )
     if rejected.reason == "does not compile":
         return Failed(Stage.COMPILE, f"does not compile: {first_error(rejected.log)}", rejected.log)
     return Failed(Stage.COMPILE, rejected.reason, rejected.log)

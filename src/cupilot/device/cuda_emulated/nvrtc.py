@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cupilot.device import native
+from cupilot.device.cuda_emulated.ptx.parser import source_line
 from cupilot.device.cuda_emulated.wheels import Toolkit, find_toolkit
 from cupilot.device.jail import run_jailed
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100a", "sm_120")
 _HERE = Path(__file__).parent
 SHIM = _HERE / "shim"
+_CHILD = _HERE / "nvrtc_child.py"
 FILE_NAME = "kernel.cu"
 # Suppressed: macros of our prelude that <cuda/std/climits> spells differently (47), unused functions (177).
 _OPTIONS = (
@@ -64,14 +66,16 @@ def compile_cuda(request: Request) -> Built | Rejected:
             return rejected
     answer = json.loads((folder / "answer.json").read_text())
     if not answer["ok"]:
-        return Rejected("does not compile", answer["log"])
+        ptx = folder / "ptx"
+        text = ptx.read_text(errors="replace") if ptx.exists() else ""
+        return Rejected("does not compile", _in_the_source(answer["log"], text))
     return Built(
         (folder / "ptx").read_text(errors="replace"), folder / "cubin", answer["names"], answer["log"]
     )
 
 
 def _key(toolkit: Toolkit, options: list[str], request: Request) -> str:
-    shim = [path.read_text() for path in sorted(SHIM.iterdir())]
+    shim = [path.read_text() for path in (*sorted(SHIM.iterdir()), _CHILD)]
     text = json.dumps([str(toolkit.nvrtc.resolve()), options, request.kernels, request.source, shim])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -89,7 +93,7 @@ def _compile(toolkit: Toolkit, options: list[str], request: Request, folder: Pat
         (work / "request.json").write_text(json.dumps(question))
         python = Path(sys.executable).resolve()
         readable = (python.parent, Path(sys.base_prefix) / "lib", toolkit.root, _HERE)
-        command = [str(python), "-I", "-S", str(_HERE / "nvrtc_child.py")]
+        command = [str(python), "-I", "-S", str(_CHILD)]
         outcome = run_jailed(command, work, read=readable, limit_s=request.limit_s)
         if outcome.ended is not None:
             return Rejected(f"was not compiled: the compiler {outcome.ended}", outcome.output)
@@ -100,12 +104,30 @@ def _compile(toolkit: Toolkit, options: list[str], request: Request, folder: Pat
     return None
 
 
-_LOCATION = re.compile(rf"^(?:.*/)?{re.escape(FILE_NAME)}\((\d+)\): (?:error|warning).*$", re.MULTILINE)
+_LOCATION = re.compile(
+    rf"^(?:.*/)?{re.escape(FILE_NAME)}\((\d+)\): (?:catastrophic |internal )?error.*$", re.MULTILINE
+)
+_ASSEMBLER = re.compile(
+    r"^ptxas application ptx input, line (\d+); (?:error|fatal)\s*:\s*(.*)$", re.MULTILINE
+)
+_LINKING = re.compile(r"^\s*ptxas\s+(?:error|fatal)\s*:\s*(.*)$", re.MULTILINE)
+
+
+def _in_the_source(log: str, ptx: str) -> str:
+    """The assembler's complaints about inline assembly, at their lines of the kernel file."""
+
+    def moved(match: re.Match[str]) -> str:
+        line = source_line(ptx, int(match[1]))
+        return f"{FILE_NAME}({line}): error: {match[2]}" if line else match[0]
+
+    return _ASSEMBLER.sub(moved, log)
 
 
 def first_error(log: str) -> str:
     """The first error with its line in the kernel file, or the log's first line."""
-    for match in _LOCATION.finditer(log):
-        if ": error" in match[0]:
-            return f"line {match[1]}: {match[0].split(': ', 1)[1]}"
+    located, linking = _LOCATION.search(log), _LINKING.search(log)
+    if located:
+        return f"line {located[1]}: {located[0].split(': ', 1)[1]}"
+    if linking:
+        return linking[1]
     return next((line for line in log.splitlines() if line.strip()), "the compiler gave no reason")

@@ -15,6 +15,10 @@ class Resources:
     shared_bytes: int  # static, per block
     barriers: int
 
+    @property
+    def spilled_bytes(self) -> int:
+        return self.spill_store_bytes + self.spill_load_bytes
+
 
 _ENTRY = re.compile(r"Compiling entry function '([^']+)'")
 _PATTERNS = {

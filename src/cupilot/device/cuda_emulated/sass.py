@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import tempfile
@@ -35,6 +36,19 @@ def disassemble(cubin: Path) -> dict[str, str]:
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
+def machine_code(cubin: Path) -> Mapping[str, Mapping[str, int]]:
+    """The instruction mix of every entry, remembered beside the cubin."""
+    known = cubin.with_name("mix.json")
+    if known.exists():
+        found: Mapping[str, Mapping[str, int]] = json.loads(known.read_text())
+        return found
+    found = {entry: instruction_mix(text) for entry, text in disassemble(cubin).items()}
+    with tempfile.NamedTemporaryFile("w", dir=cubin.parent, delete=False) as file:
+        json.dump(found, file)
+    Path(file.name).replace(known)
+    return found
+
+
 def instruction_mix(text: str) -> Mapping[str, int]:
     """How often each base opcode stands in the text; an instruction in a loop counts once."""
-    return Counter(opcode.split(".")[0] for opcode in _INSTRUCTION.findall(text))
+    return dict(Counter(opcode.split(".")[0] for opcode in _INSTRUCTION.findall(text)).most_common())

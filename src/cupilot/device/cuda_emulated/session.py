@@ -17,9 +17,10 @@ from cupilot.device.cuda_emulated.counters import Executed, digest
 from cupilot.device.cuda_emulated.encode.frame import buffer_address
 from cupilot.device.cuda_emulated.encode.program import Program
 from cupilot.device.cuda_emulated.faults import Fault, Setting, explain
-from cupilot.device.cuda_emulated.gate import GatedKernel
+from cupilot.device.cuda_emulated.gate import Gated
 from cupilot.device.cuda_emulated.launching import MULTIPROCESSOR_COUNTS, pack_parameters, triple
 from cupilot.device.cuda_emulated.process import EmulatorDiedError, EmulatorProcess, LaunchRequest
+from cupilot.device.cuda_emulated.sass import machine_code
 from cupilot.device.memory import Poison, SessionOverError
 from cupilot.kernel.plan import Launch, Plan, ScratchSpec, TensorArg, Zero
 from cupilot.types import Signature, TensorSpec
@@ -31,11 +32,10 @@ _WARP_INSTRUCTIONS = 1 << 24  # of each block at work, since a block last came t
 
 class EmulatedSession:
     def __init__(
-        self, kernels: Mapping[str, GatedKernel], programs: Mapping[str, Program], image: bytes, plan: Plan,
-        signature: Signature, ring: Ring, arch: str,
+        self, gated: Gated, programs: Mapping[str, Program], image: bytes, plan: Plan,
+        signature: Signature, ring: Ring,
     ) -> None:  # fmt: skip
-        self._arch = arch
-        self._kernels, self._programs, self._plan = kernels, programs, plan
+        self._gated, self._programs, self._plan = gated, programs, plan
         self.signature, self.ring = signature, ring
         self.fault: Fault | None = None  # of the run that died
         self.printed = ""  # what the kernels printed
@@ -142,7 +142,7 @@ class EmulatedSession:
     def _launch(
         self, step: Launch, buffers: Mapping[str, int], order_seed: int, deadline: float
     ) -> Died | None:
-        kernel, program = self._kernels[step.kernel], self._programs[step.kernel]
+        kernel, program = self._gated.kernels[step.kernel], self._programs[step.kernel]
         grid, block = triple(step.grid), triple(step.block or (1,))
         request = LaunchRequest(
             program=self._numbers[step.kernel],
@@ -171,16 +171,18 @@ class EmulatedSession:
     def counted(self) -> Counted:
         """See `device.counted.Counting`."""
         self._alive()
+        mixes = machine_code(self._gated.cubin)
         executed = {
             name: Executed(
-                self._kernels[name],
+                self._gated.kernels[name],
                 self._programs[name],
                 tuple(s for s in self._plan.steps if isinstance(s, Launch) and s.kernel == name),
                 self._process.counters(number),
+                mixes.get(self._gated.kernels[name].entry, {}),
             )
             for name, number in self._numbers.items()
         }
-        return digest(executed, self._arch, MULTIPROCESSOR_COUNTS[self._arch])
+        return digest(executed, self._gated.arch, MULTIPROCESSOR_COUNTS[self._gated.arch])
 
     def cpu_time_ns(self) -> int:
         return time.clock_gettime_ns((~self.pid << 3) | 2)

@@ -169,7 +169,7 @@ def unary(frame: Frame, ins: Instruction) -> None:
         )
     if mods.has("shiftamt"):
         op += ".shiftamt"
-    if mods.has("ftz") and type_name == "f32":
+    if type_name == "f32" and mods.has("ftz"):
         op += ".ftz"
     mods.done()
     operand_type = "b32" if type_name in HALVES else type_name
@@ -195,17 +195,22 @@ def logic(frame: Frame, ins: Instruction) -> None:
 
 
 def minimum_maximum(frame: Frame, ins: Instruction) -> None:
+    """Of two values, or of three (from sm_100 on)."""
     mods = Modifiers(ins)
     type_name = mods.type("u16", "s16", "u32", "s32", "u64", "s64", *FLOATS, *HALVES)
     op = ins.opcode[0]
     flush, nan = mods.has("ftz"), mods.has("NaN")
     mods.done()
-    if type_name in HALVES:
-        name = f"{op}.NaN.{type_name}" if nan else f"{op}.{type_name}"
-        sources = _sources(frame, ins, "b32", 2)
-        return frame.builder.emit(name, dst=_destination(frame, ins), x=flush * FLUSH, **sources)
-    name = op + (".ftz" if flush else "") + (".NaN" if nan else "") + f".{type_name}"
-    return frame.builder.emit(name, dst=_destination(frame, ins), **_sources(frame, ins, type_name, 2))
+    halves = type_name in HALVES
+    quality = (".ftz" if flush and not halves else "") + (".NaN" if nan else "")
+    name, x = f"{op}{quality}.{type_name}", flush * FLUSH if halves else 0
+    target = _destination(frame, ins)
+    first, *others = (frame.source(text, "b32" if halves else type_name) for text in ins.operands[1:])
+    for other in others[:-1]:
+        between = frame.builder.reg(target.wide)
+        frame.builder.emit(name, dst=between, a=first, b=other, x=x)
+        first = between
+    frame.builder.emit(name, dst=target, a=first, b=others[-1], x=x)
 
 
 def plain(frame: Frame, ins: Instruction) -> None:
@@ -272,7 +277,6 @@ def select_by_sign(frame: Frame, ins: Instruction) -> None:
         mods.type("s32", "f32"),
         mods.type("b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64"),
     )
-    mods.skip("ftz")
     mods.done()
     frame.builder.emit(
         f"slct.{'b64' if is_wide(type_name) else 'b32'}.{condition}", dst=_destination(frame, ins),

@@ -10,6 +10,7 @@ from cupilot.device.cuda_emulated.ptx.model import Instruction
 
 _SIZES = (4, 8, 16)
 _PARITY, _MAY_SLEEP = 1, 2
+_DROPS, _STAYS = 1, 2
 
 
 def copy(frame: Frame, ins: Instruction) -> None:
@@ -76,13 +77,13 @@ def memory_barrier(frame: Frame, ins: Instruction) -> None:
         mods.done()
         builder.emit("mbarrier.pending", dst=frame.register(operands[0]), b=frame.source(operands[1], "u64"))
     elif (drop := mods.has("arrive_drop")) or mods.has("arrive"):
-        mods.skip("noComplete")
+        stays = mods.has("noComplete")
         mods.done()
         count = operands[2] if len(operands) > 2 else "1"
         target: Operand = NONE if operands[0] == "_" else frame.register(operands[0])
         builder.emit(
             "mbarrier.arrive", **_barrier(frame, operands[1]), dst=target, b=frame.source(count, "u32"),
-            x=int(drop),
+            x=_DROPS * drop | _STAYS * stays,
         )  # fmt: skip
     else:
         sleeps = mods.must("test_wait", "try_wait") == "try_wait"

@@ -41,7 +41,7 @@ def _compare(
     other: int,
 ) -> None:
     comparison = mods.must(*_COMPARISONS)
-    flush = mods.has("ftz")
+    flush = type_name == "f32" and mods.has("ftz")
     mods.done()
     if type_name[0] == "b" and type_name[1:] in _SIZES:
         type_name = f"u{type_name[1:]}"
@@ -49,7 +49,7 @@ def _compare(
         comparison, type_name = _UNSIGNED_NAMES[comparison], f"u{type_name[1:]}"
     operand_type = "b32" if type_name in HALVES else type_name
     a, b = (frame.source(text, operand_type) for text in ins.operands[1:3])
-    if flush and type_name == "f32":
+    if flush:
         a, b = _flushed(frame, a), _flushed(frame, b)
     frame.builder.emit(
         f"setp.{comparison}.{type_name}", dst=targets[0], d=targets[1], a=a, b=b, c=other, x=combine

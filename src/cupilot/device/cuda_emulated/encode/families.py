@@ -40,9 +40,7 @@ FAMILIES: Mapping[str, Encoder] = {
     **dict.fromkeys(("exit", "ret"), control.leave),
     **dict.fromkeys(("trap", "brkpt"), control.trap),
     "nanosleep": control.pause,
-    **dict.fromkeys(
-        ("prefetch", "prefetchu", "discard", "applypriority", "pmevent", "griddepcontrol"), control.nothing
-    ),
+    **dict.fromkeys(("prefetch", "prefetchu", "applypriority", "pmevent", "griddepcontrol"), control.nothing),
     **dict.fromkeys(("bar", "barrier"), control.barrier),
     **dict.fromkeys(("membar", "fence"), control.fence),
     "shfl": control.shuffle,

@@ -137,12 +137,16 @@ const Ins* invalidate(Warp& w, const Ins* i) {
     }
     return i + 1;
 }
-bool arrive_one(Warp& w, const Ins* i, int l, u64 count, bool drop) {
+bool arrive_one(Warp& w, const Ins* i, int l, u64 count, bool drop, bool stays) {
     u64* word = live_barrier(w, i, l);
     if (!word) return false;
     const u64 pending = *word & kCount;
     if (count > pending) {
         wrong(w, i, l, "more arrivals than it expects in this phase");
+        return false;
+    }
+    if (stays && count == pending) {
+        wrong(w, i, l, "an arrival that must not complete the phase completes it");
         return false;
     }
     if (i->dst != kNone) reg<u64>(w, i->dst)[l] = *word;
@@ -160,10 +164,10 @@ const Ins* publish(Warp& w, const Ins* i) {
     });
     return i + 1;
 }
-const Ins* arrive(Warp& w, const Ins* i) {  // dst: the state before, b: count, x: 1 = drop out
+const Ins* arrive(Warp& w, const Ins* i) {  // dst: the state before, b: count, x: 1 = drop out, 2 = the phase goes on
     for (u32 rest = w.mask; rest; rest &= rest - 1) {
         const int l = __builtin_ctz(rest);
-        if (!arrive_one(w, i, l, reg<u32>(w, i->b)[l], i->x & 1)) return nullptr;
+        if (!arrive_one(w, i, l, reg<u32>(w, i->b)[l], i->x & 1, i->x & 2)) return nullptr;
     }
     return publish(w, i);
 }
@@ -171,7 +175,7 @@ const Ins* arrive_after_copies(Warp& w, const Ins* i) {  // x: 1 = the arrival i
     for (u32 rest = w.mask; rest; rest &= rest - 1) {
         const int l = __builtin_ctz(rest);
         deliver(w, l, kNone);
-        if (i->x & 1 ? !arrive_one(w, i, l, 1, false) : !live_barrier(w, i, l)) return nullptr;
+        if (i->x & 1 ? !arrive_one(w, i, l, 1, false, false) : !live_barrier(w, i, l)) return nullptr;
     }
     return publish(w, i);
 }

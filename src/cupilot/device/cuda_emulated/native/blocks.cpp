@@ -10,7 +10,7 @@
 namespace emu {
 namespace {
 
-constexpr u64 kAlign = 64;
+constexpr u64 kAlign = 64, kMostMemory = u64(4) << 30;
 u64 rounded(u64 size) { return (size + kAlign - 1) / kAlign * kAlign; }
 
 void poison(Machine& m, u8* data, u64 size) {
@@ -23,20 +23,31 @@ void poison(Machine& m, u8* data, u64 size) {
 
 }  // namespace
 
-BlockPool::BlockPool(Machine& m, u64 resident) : m_(m), blocks_(resident) {
+BlockPool::Sizes::Sizes(const Machine& m) {
     const Program& p = *m.program;
-    const u32 warps = (m.threads + kLanes - 1) / kLanes;
-    warps_ = std::vector<Warp>(resident * warps);
-    const u64 constants = p.constants.size() / 2 * 4 * kLanes, registers = rounded(constants + p.register_bytes);
-    const u64 predicates = rounded(4 * (p.predicate_count + 1));
-    const u64 local = rounded(static_cast<u64>(p.local_bytes) * kLanes);
-    const u64 shared = rounded(m.shared_bytes + 256);
-    const u64 granules = rounded(4 * ((shared >> p.granule_shared_shift) + kLanes * 4));
-    const u64 per_warp = registers + predicates + 2 * local, per_block = per_warp * warps + shared + 2 * granules;
-    memory_size_ = per_block * resident;
-    memory_ = static_cast<u8*>(mmap(nullptr, memory_size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    if (memory_ == MAP_FAILED) {
-        memory_ = nullptr;
+    warps = (m.threads + kLanes - 1) / kLanes;
+    constants = p.constants.size() / 2 * 4 * kLanes;
+    registers = rounded(constants + p.register_bytes);
+    predicates = rounded(4 * (p.predicate_count + 1));
+    local = rounded(static_cast<u64>(p.local_bytes) * kLanes);
+    shared = rounded(m.shared_bytes + 256);
+    granules = rounded(4 * ((shared >> p.granule_shared_shift) + kLanes * 4));
+    block = (registers + predicates + 2 * local) * warps + shared + 2 * granules;
+}
+
+BlockPool::BlockPool(Machine& m, u64 wanted) : m_(m) {
+    const Program& p = *m.program;
+    const Sizes size(m);
+    // Where nothing depends on it, fewer blocks at a time rather than more memory than a machine has.
+    const u64 fits = std::max<u64>(1, kMostMemory / size.block);
+    blocks_ = std::vector<Block>(m.shape.cooperative ? wanted : std::min(wanted, fits));
+    const u64 resident = blocks_.size();
+    warps_ = std::vector<Warp>(resident * size.warps);
+    memory_size_ = size.block * resident;
+    void* memory = memory_size_ > kMostMemory && resident > 1
+        ? MAP_FAILED : mmap(nullptr, memory_size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memory_ = memory == MAP_FAILED ? nullptr : static_cast<u8*>(memory);
+    if (!memory_) {
         m.fault = "{\"kind\":\"out-of-memory\",\"ins\":0,\"thread\":[0,0,0],\"block\":[0,0,0],\"address\":0}";
         return;
     }
@@ -44,24 +55,24 @@ BlockPool::BlockPool(Machine& m, u64 resident) : m_(m), blocks_(resident) {
     const auto take = [&](u64 size) { return std::exchange(at, at + size); };
     for (u64 k = 0; k < resident; ++k) {
         Block& block = blocks_[k];
-        block.warp_count = warps;
-        block.warps = &warps_[k * warps];
-        block.shared = take(shared);
-        block.shared_written = reinterpret_cast<u32*>(take(granules));
-        block.shared_read = reinterpret_cast<u32*>(take(granules));
-        for (u32 n = 0; n < warps; ++n) {
+        block.warp_count = size.warps;
+        block.warps = &warps_[k * size.warps];
+        block.shared = take(size.shared);
+        block.shared_written = reinterpret_cast<u32*>(take(size.granules));
+        block.shared_read = reinterpret_cast<u32*>(take(size.granules));
+        for (u32 n = 0; n < size.warps; ++n) {
             Warp& w = block.warps[n];
             w.m = &m;
             w.block = &block;
             w.id = n;
             w.base = p.code.data();
-            w.regs = take(registers);
-            w.preds = reinterpret_cast<u32*>(take(predicates));
-            w.local = take(local);
-            w.local_set = take(local);
-            for (u64 c = 0; c < constants / 4; ++c)
+            w.regs = take(size.registers);
+            w.preds = reinterpret_cast<u32*>(take(size.predicates));
+            w.local = take(size.local);
+            w.local_set = take(size.local);
+            for (u64 c = 0; c < size.constants / 4; ++c)
                 reinterpret_cast<u32*>(w.regs)[c] = p.constants[c / kLanes * 2 + (c & 1)];
-            poison(m, w.regs + constants, registers - constants);
+            poison(m, w.regs + size.constants, size.registers - size.constants);
         }
     }
 }

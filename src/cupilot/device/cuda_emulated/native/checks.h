@@ -28,6 +28,11 @@ const char* touch_global(Warp& w, Buffer& buffer, u64 offset, u32 bytes, Access 
 
 // Memory of the blocks that run at the same time.
 class BlockPool {
+    struct Sizes {  // of one block's parts, in bytes
+        u32 warps;
+        u64 constants, registers, predicates, local, shared, granules, block;
+        explicit Sizes(const Machine& m);
+    };
     Machine& m_;
     std::vector<Block> blocks_;
     std::vector<Warp> warps_;
@@ -35,11 +40,12 @@ class BlockPool {
     u64 memory_size_ = 0;
 
   public:
-    BlockPool(Machine& m, u64 resident);
+    BlockPool(Machine& m, u64 wanted);  // takes fewer where memory is short
     ~BlockPool();
     BlockPool(const BlockPool&) = delete;
     void start(u64 place, u64 linear);
     Block& block(u64 place) { return blocks_[place]; }
+    u64 count() const { return blocks_.size(); }
 };
 
 // The order in which blocks are started: natural, or a permutation drawn from the seed.

@@ -105,22 +105,13 @@ template <class T> const Ins* special_register(Warp& w, const Ins* i) {
 // ---- the system ----
 std::string read_string(Warp& w, u64 address) {
     std::string found;
-    const u64 slot = (address - kGlobalWindow) >> kSlotShift, offset = address & ((u64(1) << kSlotShift) - 1);
-    if (address < kGlobalWindow || slot >= w.m->buffers.size()) return "?";
-    const Buffer& b = w.m->buffers[slot];
+    const u64 offset = address - kGlobalWindow;  // the module's constants are the first buffer
+    if (address < kGlobalWindow) return "?";
+    const Buffer& b = w.m->buffers[0];
     for (u64 k = offset; k < b.size && b.host[k] && found.size() < 4096; ++k) found += static_cast<char>(b.host[k]);
     return found;
 }
-std::string escaped(const std::string& plain) {
-    std::string quoted;
-    for (const char c : plain) {
-        if (c == '"' || c == '\\') quoted += '\\';
-        if (static_cast<u8>(c) < 32) quoted += text("\\u%04x", c);
-        else quoted += c;
-    }
-    return quoted;
-}
-constexpr size_t kPrintLimit = 1 << 16;
+constexpr size_t kPrintLimit = 1 << 16, kLongestSpec = 8;
 
 std::string format(Warp& w, const std::string& pattern, const u8* arguments, const u8* end) {
     std::string out;
@@ -140,10 +131,10 @@ std::string format(Warp& w, const std::string& pattern, const u8* arguments, con
         bool wide = false;
         while (++k < pattern.size() && strchr("-+ #0123456789.hlzjt", pattern[k])) {
             if (strchr("lzjt", pattern[k])) wide = true;
-            else if (pattern[k] != 'h') spec += pattern[k];
+            else if (pattern[k] != 'h' && spec.size() < kLongestSpec) spec += pattern[k];
         }
         const char kind = k < pattern.size() ? pattern[k] : '%';
-        if (kind == '%') out += '%';
+        if (!strchr("diuoxXcfeEgGaAsp", kind)) out += kind;  // %%, and what has no meaning (%n, %*d)
         else if (kind == 's') out += read_string(w, next(8));
         else if (strchr("feEgGaA", kind)) {
             const u64 bits = next(8);
@@ -151,7 +142,7 @@ std::string format(Warp& w, const std::string& pattern, const u8* arguments, con
             memcpy(&value, &bits, 8);
             out += text((spec + kind).c_str(), value);
         } else if (kind == 'p') out += text("0x%llx", static_cast<unsigned long long>(next(8)));
-        else if (wide) out += text((spec + "ll" + kind).c_str(), static_cast<long long>(next(8)));
+        else if (wide && kind != 'c') out += text((spec + "ll" + kind).c_str(), static_cast<long long>(next(8)));
         else out += text((spec + kind).c_str(), static_cast<int>(next(4)));
     }
     return out;
@@ -170,7 +161,7 @@ const Ins* print(Warp& w, const Ins* i) {  // a: format, b: packed arguments in 
 const Ins* assert_fail(Warp& w, const Ins* i) {  // a: the condition's text
     const int l = __builtin_ctz(w.mask);
     const std::string condition = read_string(w, reg<u64>(w, i->a)[l]);
-    return fault(w, i, "assert", l, 0, "\"condition\":\"" + escaped(condition) + "\"");
+    return fault(w, i, "assert", l, 0, "\"condition\":\"" + quoted(condition) + "\"");
 }
 const Ins* trap(Warp& w, const Ins* i) { return fault(w, i, "trap", -1, 0); }
 

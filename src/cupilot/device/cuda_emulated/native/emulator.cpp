@@ -16,7 +16,7 @@ namespace emu {
 namespace {
 
 constexpr u32 kMagic = 0x58545045;
-constexpr u64 kMaxBlocksFollowed = 2047;
+constexpr u64 kMaxBlocksFollowed = 2047, kWorkspace = 2;  // buffers: constants, parameters, a grid's workspace, tensors
 enum Command : u32 { kProgram = 1, kBuffer = 2, kLaunch = 3, kCounters = 4, kListOps = 5 };
 
 bool read_all(void* data, u64 size) {
@@ -150,16 +150,6 @@ bool clear_shadow(Buffer& b, u32 shift) {
     return true;
 }
 
-std::string quoted(const std::string& plain) {
-    std::string out;
-    for (const char c : plain) {
-        if (c == '"' || c == '\\') out += '\\';
-        if (static_cast<u8>(c) < 32 || static_cast<u8>(c) > 126) out += text("\\u%04x", static_cast<u8>(c));
-        else out += c;
-    }
-    return out;
-}
-
 void launch(State& state, Reader& in) {
     Machine& m = state.machine;
     const u32 number = in.get<u32>(), parameter_bytes = in.get<u32>(), used = in.get<u32>();
@@ -180,11 +170,16 @@ void launch(State& state, Reader& in) {
     m.fault.clear();
     m.printed.clear();
     m.sync.clear();
-    m.workspace = kGlobalWindow + (2ull << kSlotShift);
+    m.workspace = kGlobalWindow + (kWorkspace << kSlotShift);
     m.executed = m.progress = 0;
     if (m.buffers.size() > 1 && m.buffers[1].size >= parameter_bytes) memcpy(m.buffers[1].host, m.params.data(), parameter_bytes);
+    for (size_t k = 0; k < m.buffers.size(); ++k) m.buffers[k].given = k < kWorkspace || (k == kWorkspace && m.shape.cooperative);
+    if (m.buffers.size() > kWorkspace) memset(m.buffers[kWorkspace].host, 0, m.buffers[kWorkspace].size);
     for (u32 k = 0; k < used; ++k) {
-        Buffer& b = m.buffers.at(in.get<u32>());
+        const u32 index = in.get<u32>();
+        if (index >= m.buffers.size()) _exit(2);
+        Buffer& b = m.buffers[index];
+        b.given = true;
         if (!m.global_races || !b.shared_between_blocks) drop_shadow(b);
         else if (!clear_shadow(b, m.program->granule_global_shift)) _exit(3);
     }

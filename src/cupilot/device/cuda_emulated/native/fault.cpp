@@ -15,6 +15,16 @@ std::string text(const char* format, ...) {
     return buffer;
 }
 
+std::string quoted(const std::string& plain) {
+    std::string out;
+    for (const char c : plain) {
+        if (c == '"' || c == '\\') out += '\\';
+        if (static_cast<u8>(c) < 32 || static_cast<u8>(c) > 126) out += text("\\u%04x", static_cast<u8>(c));
+        else out += c;
+    }
+    return out;
+}
+
 const Ins* fault(Warp& w, const Ins* i, const char* kind, int lane, u64 address, const std::string& detail) {
     Machine& m = *w.m;
     if (m.fault.empty()) {

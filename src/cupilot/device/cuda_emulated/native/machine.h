@@ -71,7 +71,7 @@ struct Buffer {
     u8* host = nullptr;
     u64 size = 0;
     bool writable = false;
-    bool module_data = false;
+    bool given = false;  // to this launch: others are out of a kernel's reach
     u32* written = nullptr;  // race shadow, one word per granule; null for buffers that cannot be written
     u32* read = nullptr;
     bool shared_between_blocks = false;  // races are looked for
@@ -206,6 +206,7 @@ bool run_launch(Machine& m);
 // ---- faults (fault.cpp) ----
 // Reports the first fault and stops the launch. `detail` is the inside of a JSON object, may be empty.
 const Ins* fault(Warp& w, const Ins* i, const char* kind, int lane, u64 address, const std::string& detail = {});
+std::string quoted(const std::string& plain);  // the inside of a JSON string
 std::string text(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
 }  // namespace emu

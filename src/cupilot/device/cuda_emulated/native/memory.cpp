@@ -209,7 +209,7 @@ template <class T, int N, bool kStore> const Ins* access_near(Warp& w, const Ins
     Machine& m = *w.m;
     const u64 slot = (base - kGlobalWindow) >> kSlotShift, offset = base & ((u64(1) << kSlotShift) - 1);
     const s64 low = static_cast<s64>(offset) + s.min, high = static_cast<s64>(offset) + s.max + bytes;
-    if (slot >= m.buffers.size() || low < 0 || high > static_cast<s64>(m.buffers[slot].size) || (kStore && !m.buffers[slot].writable)) {
+    if (slot >= m.buffers.size() || low < 0 || high > static_cast<s64>(m.buffers[slot].size) || !m.buffers[slot].given || (kStore && !m.buffers[slot].writable)) {
         for (u32 rest = mask; rest; rest &= rest - 1) {
             const int l = __builtin_ctz(rest);
             u64 unused;

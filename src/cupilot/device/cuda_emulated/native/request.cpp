@@ -59,12 +59,12 @@ Buffer* find_buffer(Warp& w, const Ins* i, u64 address, u64 bytes, int lane, boo
     Machine& m = *w.m;
     const u64 slot = (address - kGlobalWindow) >> kSlotShift;
     offset = address & ((u64(1) << kSlotShift) - 1);
-    if (address < kGlobalWindow || slot >= m.buffers.size() + 1) {
+    const bool before = offset > (u64(1) << (kSlotShift - 1));  // just below the next buffer
+    Buffer* buffer = slot < m.buffers.size() ? &m.buffers[slot] : nullptr;
+    if (address < kGlobalWindow || slot >= m.buffers.size() + 1 || (buffer && !before && !buffer->given)) {
         fault(w, i, "wild-address", lane, address, text("\"bytes\":%llu", static_cast<unsigned long long>(bytes)));
         return nullptr;
     }
-    const bool before = offset > (u64(1) << (kSlotShift - 1));  // just below the next buffer
-    Buffer* buffer = slot < m.buffers.size() ? &m.buffers[slot] : nullptr;
     if (before || !buffer || offset + bytes > buffer->size) {
         const u64 meant = before ? slot + 1 : slot;
         const s64 at = before ? static_cast<s64>(offset) - (s64(1) << kSlotShift) : static_cast<s64>(offset);

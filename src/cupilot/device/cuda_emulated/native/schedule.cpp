@@ -267,8 +267,8 @@ const Ins* wait_at_barrier(Warp& w, const Ins* i, u32 number, u32 expected, bool
 // All blocks of the launch, a few at a time. False when it ended with a fault.
 bool run_launch(Machine& m) {
     const bool together = m.shape.cooperative || m.program->may_spin;
-    const u64 resident = m.shape.cooperative ? m.blocks : std::min<u64>(m.blocks, together ? kResident : 1);
-    BlockPool pool(m, resident);
+    BlockPool pool(m, m.shape.cooperative ? m.blocks : std::min<u64>(m.blocks, together ? kResident : 1));
+    const u64 resident = pool.count();
     BlockOrder order(m);
     u64 next = 0, running = 0;
     for (; running < resident; ++running) pool.start(running, order.at(next++));

@@ -70,6 +70,17 @@ def parse_module(text: str) -> Module:
     return Module(functions, variables)
 
 
+def source_line(text: str, ptx_line: int) -> int:
+    """The line of the source that a line of PTX comes from; 0 when the text does not say."""
+    files = {int(number): path for number, path in _FILE.findall(text)}
+    callers: dict[tuple[str, int], tuple[str, int]] = {}
+    line = 0
+    for each in text.splitlines()[:ptx_line]:
+        if each.lstrip().startswith(".loc"):
+            line = _source(each.strip(), files, callers)[1]
+    return line
+
+
 def _module_variables(text: str) -> Iterator[Variable]:
     for match in _VARIABLE.finditer(text):
         yield _variable(match[1], match[2], (match[3] or "")[1:])

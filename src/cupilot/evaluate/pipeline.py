@@ -144,6 +144,7 @@ class _Evaluating:
             built = self._build(self.first, self.problem.targets[0])
         if isinstance(built, Failed):
             return built
+        self.so_far = replace(self.so_far, facts=built.compiled.facts)
         if self.bench.device.has_clock:
             _ = self.bench.host  # torch loads there while the kernel is checked here
         with self._timing("verify"):
@@ -207,7 +208,9 @@ class _Evaluating:
             digest = count(self.problem, built, self.problem.targets[0])
         if digest is not None:
             self.so_far = replace(
-                self.so_far, facts=digest.facts, advice=tuple(to_json(each) for each in digest.advice)
+                self.so_far,
+                facts={**self.so_far.facts, **digest.facts},
+                advice=tuple(to_json(each) for each in digest.advice),
             )
         self._note(f"{self.bench.device.name} has no clock: no time is measured or predicted")
 

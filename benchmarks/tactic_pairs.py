@@ -28,6 +28,7 @@ from cupilot.evaluate.race import race
 from cupilot.kernel.file import KernelFile, parse_kernel, print_kernel
 from cupilot.kernel.tunables import first_point
 from cupilot.problem.loading import load
+from cupilot.problem.problem import Problem
 from cupilot.strategy.algebra import default_use
 from cupilot.strategy.strategy import Strategy, check
 from cupilot.strategy.tactics import load_cookbook
@@ -36,18 +37,34 @@ from cupilot.types import Failed, Undecided
 COOKBOOK = Path(__file__).parents[1] / "src/cupilot/strategy/cookbook"
 PAIRS_FOLDER = COOKBOOK / "pairs"
 
-# tactic: the problem that shows it, and the tactics that both kernels have
+# tactic: the problem that shows it (of the suite, or a file here), and the tactics that both kernels have
 PAIRS: dict[str, tuple[str, tuple[str, ...]]] = {
     "vectorize": ("layer_norm", ()),
     "inline-transcendentals": ("gelu", ("vectorize",)),
     "fuse-passes": ("gelu_chain", ("vectorize", "inline-transcendentals")),
-    "multiple-accumulators": ("cross_entropy_loss", ("vectorize", "inline-transcendentals", "fuse-passes")),
+    "multiple-accumulators": ("cross_entropy_loss", ("vectorize", "inline-transcendentals")),
     "unroll": ("gelu", ("vectorize", "inline-transcendentals")),
     "online-reduction": ("softmax", ("vectorize", "inline-transcendentals", "multiple-accumulators")),
     "non-temporal-stores": ("relu", ("vectorize",)),
     "column-tiles": ("rms_norm", ("vectorize", "fuse-passes")),
     "avoid-division": ("rms_norm", ("vectorize", "fuse-passes", "column-tiles")),
+    "split-reduction": ("matvec", ("vectorize", "multiple-accumulators")),
+    "prefetch": ("relu", ("vectorize",)),
+    "register-tile": ("square_matmul", ("vectorize",)),
+    "pack-right": ("matmul_transposed_b", ("vectorize", "register-tile")),
+    "pack-left": ("square_matmul", ("vectorize", "register-tile", "pack-right", "cache-tiles")),
+    "cache-tiles": ("square_matmul", ("vectorize", "register-tile", "pack-right")),
+    "depth-blocks": ("matmul_large_k", ("vectorize", "register-tile", "pack-right", "cache-tiles")),
+    "skip-zeros": ("upper_triangular_matmul", ("vectorize", "register-tile")),
+    "two-level-scan": ("cumsum", ("vectorize",)),
+    "line-by-line": ("problems/cumsum_down.py", ("vectorize",)),
+    "separable-windows": ("max_pool_2d", ("vectorize",)),
+    "doubling-windows": ("max_pool_2d", ("vectorize", "separable-windows")),
 }
+
+
+def problem(name: str) -> Problem:
+    return load(str(Path(__file__).parent / name) if name.endswith(".py") else f"suite:{name}")
 
 
 def paths(tactic: str) -> tuple[Path, Path]:
@@ -57,12 +74,12 @@ def paths(tactic: str) -> tuple[Path, Path]:
 def written(tactic: str) -> tuple[KernelFile, KernelFile]:
     """Both kernels, as the author writes them now."""
     name, context = PAIRS[tactic]
-    problem, author, book = load(f"suite:{name}", None), BuiltinAuthor(), load_cookbook()
+    task, author, book = problem(name), BuiltinAuthor(), load_cookbook()
     pair = []
     for ids in (context, (*context, tactic)):
         strategy = Strategy(tuple(sorted(default_use(book[i]) for i in ids)))
-        check(strategy, author.cookbook(problem))
-        brief = Brief(problem, "cpu", "cpp", author.cookbook(problem), None)
+        check(strategy, author.cookbook(task))
+        brief = Brief(task, "cpu", "cpp", author.cookbook(task), None)
         plain = author.generate(brief)
         assert not isinstance(plain, Declined), plain.reason
         kernel = author.write(brief, strategy, Parent(Strategy(), plain, 1.0))
@@ -83,7 +100,7 @@ def measure(tactic: str) -> str:
     """The gain in words; why there is none, in parentheses."""
     without, with_it = (parse_kernel(path.read_text(encoding="utf-8")) for path in paths(tactic))
     name = PAIRS[tactic][0]
-    with Bench(load(f"suite:{name}", None), Cpu()) as bench:
+    with Bench(problem(name), Cpu()) as bench:
         case = bench.problem.targets[0]
         contestants = []
         for label, kernel in (("with", with_it), ("without", without)):
@@ -104,7 +121,7 @@ def measure(tactic: str) -> str:
         return f"({found.reason})"
     ratio = found.ratios["without"]
     today = datetime.date.today().isoformat()
-    return f"{ratio.ratio:.2f}x ({ratio.low:.2f} to {ratio.high:.2f}) on {name}, {today}"
+    return f"{ratio.ratio:.2f}x ({ratio.low:.2f} to {ratio.high:.2f}) on {Path(name).stem}, {today}"
 
 
 def record(tactic: str, gain: str) -> None:

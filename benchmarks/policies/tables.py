@@ -10,15 +10,18 @@ import json
 import random
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from cupilot.author.builtin import BuiltinAuthor
 from cupilot.device.registry import open_device
+from cupilot.evaluate.bench import Bench
+from cupilot.evaluate.effort import SEARCH
+from cupilot.evaluate.pipeline import Options, evaluate_kernel
 from cupilot.evaluate.result import Evaluation, Verdict, from_json, to_json
 from cupilot.evolve.answers import code_hash
-from cupilot.evolve.measuring import Measurer
+from cupilot.evolve.measuring import SEARCHING
 from cupilot.kernel.file import KernelFile
 from cupilot.problem.loading import load
 from cupilot.strategy.algebra import neighbours
@@ -32,7 +35,8 @@ from cupilot.types import Stage
 
 FOLDER = Path(__file__).parent / "tables"
 _EMPTY = Evaluation(Verdict.PASSED, Stage.TIME, "")
-MOST = 400  # strategies; a larger space is sampled
+MOST = 200  # strategies; a larger space is sampled
+_EFFORT = replace(SEARCH, tries=1)  # at the first point of the tunables
 _KEPT = ("verdict", "stage", "reason", "speedup", "time_s", "floor_s", "attainable_s", "kind", "tuned")
 
 
@@ -104,7 +108,7 @@ def record(problem: str, limit_s: float) -> None:
         }
         path_of(problem).write_text(json.dumps(space) + "\n")
     table = read(problem)
-    with Measurer(loaded, open_device("cpu")) as bench, path_of(problem).open("a") as file:
+    with Bench(loaded, open_device("cpu"), gate=SEARCHING) as bench, path_of(problem).open("a") as file:
         for key, strategy in table.strategies.items():
             kernel = table.kernels[key]
             if kernel in table.evaluations or kernel in written:
@@ -112,7 +116,7 @@ def record(problem: str, limit_s: float) -> None:
             if time.monotonic() - began_s > limit_s:
                 return
             written[kernel] = _write(author, loaded, strategy)
-            evaluation = bench.evaluate(written[kernel])
+            evaluation = evaluate_kernel(bench, written[kernel], Options(effort=_EFFORT))
             row = _row(table, kernel, written[kernel], evaluation, cookbook)
             file.write(json.dumps(row) + "\n")
             file.flush()

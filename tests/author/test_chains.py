@@ -6,14 +6,13 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from author_kit import problem, strategy, worst_error
+from author_kit import outlines, problem, strategy, worst_error, written
 
 from cupilot.author.builtin import BuiltinAuthor
-from cupilot.brief import Declined
 from cupilot.kernel.tunables import points
 from cupilot.problem.problem import Problem
 from cupilot.strategy.algebra import settle
-from cupilot.strategy.strategy import Strategy, TacticUse, check
+from cupilot.strategy.strategy import Strategy, TacticUse
 
 # the family, forward, inputs, what the constructor does
 MODULES = {
@@ -100,16 +99,6 @@ MODULES = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def author() -> BuiltinAuthor:
-    return BuiltinAuthor()
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("problems")
-
-
 def made(folder: Path, name: str) -> Problem:
     _, body, inputs, init = MODULES[name]
     return problem(folder, body, *inputs, init=init or "pass")
@@ -119,19 +108,11 @@ def made(folder: Path, name: str) -> Problem:
 def test_plain_everything_and_a_random_strategy_compute_the_same(
     author: BuiltinAuthor, folder: Path, name: str
 ) -> None:
-    task = made(folder, name)
+    task, rng = made(folder, name), Random(name)
     assert author.family(task) == MODULES[name][0]
-    book, rng = author.cookbook(task), Random(name)
-    every = [TacticUse.of(tactic.id) for tactic in book]
-    rng.shuffle(every)
-    some = [use for use in every if rng.random() < 0.6]
-    for uses in ([], every, some):
-        plan = Strategy(tuple(sorted(settle(uses, book))))
-        check(plan, book)
-        kernel = author._write(task, plan)
-        assert not isinstance(kernel, Declined), kernel.reason
-        point = rng.choice(list(points(kernel, 64)))
-        assert worst_error(task, kernel, point) <= 1, plan
+    for plan in outlines(author, task, rng):
+        kernel = written(author, task, plan)
+        assert worst_error(task, kernel, rng.choice(list(points(kernel, 64)))) <= 1, plan
 
 
 def test_a_tactic_is_offered_only_where_it_changes_the_code(author: BuiltinAuthor, folder: Path) -> None:
@@ -148,10 +129,7 @@ def test_a_tactic_is_offered_only_where_it_changes_the_code(author: BuiltinAutho
 
 
 def _code(author: BuiltinAuthor, task: Problem, uses: list[TacticUse]) -> str:
-    book = author.cookbook(task)
-    kernel = author._write(task, Strategy(tuple(sorted(settle(uses, book)))))
-    assert not isinstance(kernel, Declined)
-    return kernel.source
+    return written(author, task, Strategy(tuple(sorted(settle(uses, author.cookbook(task)))))).source
 
 
 def test_names_play_no_role(author: BuiltinAuthor, folder: Path) -> None:
@@ -159,13 +137,4 @@ def test_names_play_no_role(author: BuiltinAuthor, folder: Path) -> None:
     task = problem(
         folder, "return torch.relu(rows) + real", *["torch.randn(3, 5)"] * 2, parameters="rows, real"
     )
-    kernel = author._write(task, strategy("vectorize"))
-    assert not isinstance(kernel, Declined)
-    assert worst_error(task, kernel) <= 1
-
-
-def test_what_no_family_knows_is_declined_with_advice(author: BuiltinAuthor, folder: Path) -> None:
-    task = problem(folder, "return x.sort(dim=1)[0]", "torch.randn(4, 16)")
-    answer = author.family(task)
-    assert isinstance(answer, Declined)
-    assert "--model" in answer.reason
+    assert worst_error(task, written(author, task, strategy("vectorize"))) <= 1

@@ -7,7 +7,7 @@ are no axes. Formulas say how a launch program gets an axis's extent from the sh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
 
 Group = tuple[int, ...]  # consecutive axes, as one dimension
@@ -97,13 +97,11 @@ class Axes:
         return tuple(dims)
 
 
-def formulas(axes: Axes, leaves: Mapping[str, Dims], elsewhere: Axes | None) -> dict[int, str]:
+def formulas(axes: Axes, leaves: Sequence[tuple[str, Dims]], elsewhere: Axes | None) -> dict[int, str]:
     """Each axis's extent in the launch language. `elsewhere`: the axes of the same graph at other shapes."""
     known: dict[int, str] = {axis: str(value) for axis, value in axes.constants.items()}
     places = [
-        (f"{name}.shape[{at}]", axes.resolve(group))
-        for name, dims in leaves.items()
-        for at, group in enumerate(dims)
+        (f"{name}.shape[{at}]", axes.resolve(group)) for name, dims in leaves for at, group in enumerate(dims)
     ]
     for text, group in places:
         if len(group) == 1:

@@ -5,7 +5,9 @@ A product with a diagonal matrix is no sum at all: it scales rows or columns.
 
 from __future__ import annotations
 
-from cupilot.author.axes import Dims
+import math
+
+from cupilot.author.axes import Dims, Group
 from cupilot.author.lowering import Lowering, Tensor, entry, number
 from cupilot.problem.graph import Node
 
@@ -26,18 +28,29 @@ def _added_product(low: Lowering, node: Node) -> None:
     low.give(result, low.together(added, Tensor(scaled, product.dims)))
 
 
+def _scaled(low: Lowering, diagonal: int, matrix: int, over: Group) -> int:
+    """Each row of the matrix times one number, in a sum with zero times all others: NaN and infinities in
+    one place of a column spoil the whole column but, perhaps, their own place."""
+    m, matrix = low.math, low.math.real(matrix)
+    spoils = m.select(m.do("eq", m.sub(matrix, matrix), m.zero), m.zero, m.one)
+    elsewhere = m.sub(low.build.reduce("sum", spoils, over), spoils)
+    product = m.mul(diagonal, matrix)
+    return m.select(m.do("gt", elsewhere, m.zero), m.num(math.nan), product)
+
+
 def _contracted(low: Lowering, one: Tensor, two: Tensor, *, batched: bool) -> Tensor:
     """The last dimension of one against the first of two, behind the batch."""
     unite, first = low.build.axes.unite, int(batched)
+    two = low.apart(
+        one, two, [(one.dims[-1], two.dims[first]), *zip(one.dims[:first], two.dims, strict=False)]
+    )
     batch: Dims = (unite(one.dims[0], two.dims[0]),) if batched else ()
     over = unite(one.dims[-1], two.dims[first])
     dims = (*batch, *one.dims[first:-1], *two.dims[first + 1 :])
     nodes = low.build.nodes
     if nodes[one.node].op == "diagonal":
-        unite(one.dims[-2], over)
-        return Tensor(low.math.mul(nodes[one.node].args[0], low.math.real(two.node)), dims)
+        return Tensor(_scaled(low, nodes[one.node].args[0], two.node, unite(one.dims[-2], over)), dims)
     if nodes[two.node].op == "diagonal":
-        unite(two.dims[-1], over)
-        return Tensor(low.math.mul(low.math.real(one.node), nodes[two.node].args[0]), dims)
+        return Tensor(_scaled(low, nodes[two.node].args[0], one.node, unite(two.dims[-1], over)), dims)
     product = low.math.mul(low.math.real(one.node), low.math.real(two.node))
     return Tensor(low.build.reduce("sum", product, over), dims)

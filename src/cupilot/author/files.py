@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cupilot.author.axes import Group
 from cupilot.author.columns import is_across, write_columns
 from cupilot.author.frame import Frame
-from cupilot.author.layout import Names
+from cupilot.author.layout import KEYWORDS, Names
 from cupilot.author.maps import write_map
 from cupilot.author.pools import write_pool
 from cupilot.author.products import product_of, write_product
@@ -45,7 +45,9 @@ _UNITS = frozenset(
 
 _WORDS = """found tap line first here begin end origin span at inside carry carries running row total top left
     strip panel entry sums factor part settle kept from to there i j l t v rest"""
-_LOCAL = _UNITS | set(_WORDS.split())  # words of the kernels' own; tensors so called get an underscore
+_LOCAL = (
+    _UNITS | KEYWORDS | set(_WORDS.split())
+)  # words of the kernels' own; tensors so called get an underscore
 
 
 def write_program(program: Program, strategy: Strategy) -> KernelFile:

@@ -163,9 +163,16 @@ class Frame:
         if node.op == "pick":
             return self._picked(node, places)
         text = self.element(self.pointer(node.name), self.offset(node.order, places))
-        if self.program.tensors[node.name] not in (DType.F32, DType.F64, DType.BOOL):
-            text = f"(real){text}"
-        return Text(text, 7 if text[0] == "(" else 9, scalar=True)
+        return self._as_real(node.name, text)
+
+    def _as_real(self, tensor: str, text: str) -> Text:
+        dtype = self.program.tensors[tensor]
+        if dtype is DType.F16:
+            self.needs.add("widened")
+            return Text(f"widened({text})", scalar=True)
+        if dtype in (DType.F32, DType.F64, DType.BOOL):
+            return Text(text, scalar=True)
+        return Text(f"(real){text}", 7, scalar=True)
 
     def _picked(self, node: Node, places: Sequence[Place]) -> Text:
         """The place along `over` is read from the target; where that means "none", any will do."""
@@ -178,9 +185,7 @@ class Frame:
         index = " * ".join([f"({at} == {int(node.number)} ? 0 : {at})", *step])
         rest = self.offset(node.order, [p for p in places if not set(p.group) & set(node.over)])
         text = self.element(self.pointer(node.name), f"{rest} + {index}" if rest else index)
-        return Text(
-            text if self.program.tensors[node.name] is not DType.F16 else f"(real){text}", scalar=True
-        )
+        return self._as_real(node.name, text)
 
     def extent_text(self, index: int) -> Text:
         return Text(f"(real)({self.count(self.node(index).over)})", 7, scalar=True)

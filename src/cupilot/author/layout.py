@@ -13,9 +13,10 @@ _WORDS = """
     or and not xor private protected public register return short signed sizeof static struct switch
     template this throw true try typedef typename union unsigned using virtual void volatile while real
     whole vec ivec load store stream splat lanes first total product highest lowest larger smaller root
-    each magnitude rescale inverse std main exp log tanh memcpy
+    each magnitude rescale inverse std main exp log tanh memcpy span padded counted widened settle unaligned
+    drain as_real row_of load_mask load_strided store_mask store_strided
 """
-_KEYWORDS = frozenset(_WORDS.split())
+KEYWORDS = frozenset(_WORDS.split())
 
 
 def collapse(space: Group, orders: Iterable[Group], apart: Collection[int] = ()) -> list[Group]:
@@ -49,7 +50,7 @@ class Names:
 
     def free(self, wanted: str) -> str:
         name, count = wanted, 2
-        while name in self.taken or name in _KEYWORDS:
+        while name in self.taken or name in KEYWORDS:
             name, count = f"{wanted}{count}", count + 1
         self.taken.add(name)
         return name

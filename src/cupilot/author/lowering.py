@@ -107,8 +107,23 @@ class Lowering:
                 dims[shift + at] = self.build.axes.unite(dims[shift + at], group)
         return tuple(dims)
 
+    def apart(self, one: Tensor, two: Tensor, shared: Sequence[tuple[Group, Group]]) -> Tensor:
+        """`two` along axes of its own, except where `shared` pairs the same: a tensor may meet itself."""
+        axes = self.build.axes
+        mine = {axis for group in one.dims for axis in axes.resolve(group)}
+        meets = {axis for a, b in shared if axes.resolve(a) == axes.resolve(b) for axis in axes.resolve(b)}
+        theirs = {axis for group in two.dims for axis in axes.resolve(group)}
+        fresh = {axis: new for axis in theirs & mine - meets for new in axes.new(axes.extents[axis])}
+        dims = tuple(tuple(fresh.get(axis, axis) for axis in axes.resolve(group)) for group in two.dims)
+        return Tensor(self.build.renamed(two.node, fresh), dims) if fresh else two
+
     def _elementwise(self, node: Node, operands: tuple[Tensor, ...]) -> None:
         self._check_type(node)
+        if len(operands) == 2:
+            one, two = operands
+            rank = min(len(one.dims), len(two.dims))
+            pairs = zip(one.dims[len(one.dims) - rank :], two.dims[len(two.dims) - rank :], strict=True)
+            operands = (one, self.apart(one, two, list(pairs)))
         args = [t.node for t in operands]
         dims = self.together(*operands)
         if len(args) == 2:

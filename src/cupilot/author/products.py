@@ -91,22 +91,48 @@ def write_product(walk: Walk, product: Product) -> Written:
 
 def _by_rows(walk: Walk, product: Product) -> Written:
     """Every row of the result by itself; with vectors, several of its elements at once."""
-    frame, vector = walk.frame, walk.style.vector
+    frame = walk.frame
     groups: list[Group] = [*product.outer, product.rows]
+    frame.local |= {"l", "i", "sum", "sums", "left", "wide", "factor"}
     with walk.items(groups, f"({frame.extent(product.cols)} * {frame.extent(product.depth)})") as (
         places,
         grid,
     ):
-
-        def body(lane: Place) -> None:
-            frame.line(f"{'vec' if vector else 'real'} sum = {'{}' if vector else '0'};")
-            with frame.block(f"for (long l = 0; l < {frame.extent(product.depth)}; l++)"):
-                here = [*places, Place(product.depth, "l")]
-                left = walk.bodies.values([product.left.node], {}, here, lane)[0]
-                right = walk.bodies.values([product.right.node], {}, here, lane)[0]
-                frame.line(f"sum += {left.within(5)} * {right.within(6)};")
-            store_all(walk, walk.stage.stores, {product.total: Text("sum")}, places, lane)
-
-        frame.local |= {"l", "sum"}
-        walk.lanes(product.cols, "0", frame.extent(product.cols), body)
+        if walk.style.vector:
+            _vectors(walk, product, places)
+        else:
+            _elements(walk, product, places)
     return walk.written(["block"], grid)
+
+
+def _vectors(walk: Walk, product: Product, places: list[Place]) -> None:
+    frame = walk.frame
+
+    def body(lane: Place) -> None:
+        frame.line("vec sum = {};")
+        with frame.block(f"for (long l = 0; l < {frame.extent(product.depth)}; l++)"):
+            here = [*places, Place(product.depth, "l")]
+            left = walk.bodies.values([product.left.node], {}, here, lane)[0]
+            right = walk.bodies.values([product.right.node], {}, here, lane)[0]
+            frame.line(f"sum += {left.within(5)} * {right.within(6)};")
+        store_all(walk, walk.stage.stores, {product.total: Text("sum")}, places, lane)
+
+    walk.lanes(product.cols, "0", frame.extent(product.cols), body)
+
+
+def _elements(walk: Walk, product: Product, places: list[Place]) -> None:
+    """A stretch of a row, so that a plain kernel is not many times slower than it need be."""
+    frame, extent = walk.frame, walk.frame.extent(product.cols)
+    lane = Place(product.cols, "(left + i)")
+    with frame.block(f"for (long left = 0; left < {extent}; left += 64)"):
+        frame.line(f"const long wide = {extent} - left < 64 ? {extent} - left : 64;")
+        frame.line("real sums[64] = {};")
+        with frame.block(f"for (long l = 0; l < {frame.extent(product.depth)}; l++)"):
+            here = [*places, Place(product.depth, "l")]
+            factor = walk.bodies.values([product.left.node], {}, here, None)[0]
+            frame.line(f"const real factor = {factor.text};")
+            with frame.block("for (long i = 0; i < wide; i++)"):
+                right = walk.bodies.values([product.right.node], {}, here, lane)[0]
+                frame.line(f"sums[i] += factor * {right.within(6)};")
+        with frame.block("for (long i = 0; i < wide; i++)"):
+            store_all(walk, walk.stage.stores, {product.total: Text("sums[i]", scalar=True)}, places, lane)

@@ -83,6 +83,10 @@ class Program:
         return DType.F64 in dtypes
 
 
+def _flat(dims: Dims) -> Group:
+    return tuple(axis for group in dims for axis in group)
+
+
 def _behind(nodes: Sequence[Node], roots: Iterable[int], stop: frozenset[int] = frozenset()) -> set[int]:
     seen: set[int] = set()
     todo = list(roots)
@@ -104,6 +108,7 @@ class Builder:
         self._known: dict[Node, int] = {}
         self.tensors: dict[str, DType] = {}
         self.leaves: dict[str, Dims] = {}
+        self.twins: list[tuple[str, Dims]] = []  # leaves once more, along other axes
 
     def add(self, node: Node) -> int:
         if node not in self._known:
@@ -189,10 +194,25 @@ class Builder:
         args = tuple(self.pick(a, target, over, none) for a in node.args)
         return self.add(replace(node, args=args, axes=axes))
 
+    def renamed(self, index: int, fresh: Mapping[int, int]) -> int:
+        """The same value along other axes."""
+        node = self.nodes[index]
+        if not set(self.axes.resolve(tuple(node.axes))) & fresh.keys():
+            return index
+
+        def turned(group: Iterable[int]) -> Group:
+            return tuple(fresh.get(axis, axis) for axis in self.axes.resolve(tuple(group)))
+
+        if node.op in ("load", "pick"):
+            self.twins.append((node.name, tuple(turned(group) for group in self.leaves[node.name])))
+        args = tuple(self.renamed(a, fresh) for a in node.args)
+        axes, over, order = frozenset(turned(node.axes)), turned(node.over), turned(node.order)
+        return self.add(replace(node, args=args, axes=axes, over=over, order=order))
+
     def finish(
         self, outputs: Sequence[tuple[str, int, Dims, DType]], steps: Sequence[Sequence[int]]
     ) -> Program:
-        """The program with every axis settled."""
+        """The program with every axis settled. May raise UnsupportedError."""
         resolve = self.axes.resolve
         settled: dict[int, int] = {}
         final = Builder()
@@ -206,11 +226,14 @@ class Builder:
                     order=resolve(node.order),
                 )
             )
+        orders = [*(node.order for node in final.nodes), *(resolve(_flat(dims)) for _, _, dims, _ in outputs)]
+        if any(len(set(order)) < len(order) for order in orders):
+            raise UnsupportedError("a tensor meets itself along another of its dimensions")
         used = _behind(final.nodes, [settled[index] for _, index, _, _ in outputs])
         return Program(
             nodes=tuple(final.nodes),
             outputs=tuple(
-                Output(name, settled[index], resolve(tuple(a for group in dims for a in group)), dtype)
+                Output(name, settled[index], resolve(_flat(dims)), dtype)
                 for name, index, dims, dtype in outputs
             ),
             steps=tuple(tuple(settled[i] for i in step if settled[i] in used) for step in steps),

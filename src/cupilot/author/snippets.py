@@ -16,6 +16,7 @@ _NEEDS: dict[str, tuple[str, ...]] = {
     "stream": ("store",),
     "padded": ("vector",),
     "part": ("vector",),
+    "tile": ("vector",),
     "scan": ("vector",),
     "doubles": ("vector",),
     "span": ("vector",),
@@ -29,8 +30,9 @@ _NEEDS: dict[str, tuple[str, ...]] = {
     "tanh": ("expm1", "magnitude"),
 }
 _ORDER = (
-    "scalar", "vector", "part", "load", "load_mask", "load_strided", "store", "store_mask", "store_strided",
-    "stream", "padded", "span", "scan", "doubles", "counted", "extremes", "horizontal", "highest", "extreme",
+    "scalar", "vector", "tile", "part", "load", "load_mask", "load_strided", "store", "store_mask",
+    "store_strided", "stream", "widened", "padded", "span", "scan", "doubles", "counted", "extremes",
+    "horizontal", "highest", "extreme",
     "place", "magnitude", "root", "each", "each2", "reciprocal", "exp", "log", "log1p", "expm1", "tanh",
     "erf", "moments", "peak",
 )  # fmt: skip

@@ -177,10 +177,11 @@ class _Staging:
 
     def result(self) -> Staged:
         """Phases as stages, each value loaded from where it lies."""
-        everything = {s.node: s for phase, _ in self._done for s in phase.stores}
-        scratch = {s.name: s for s in everything.values() if s not in self._program.outputs}
+        stored = [s for phase, _ in self._done for s in phase.stores]
+        everything = {s.node: s for s in reversed(stored)}  # the first place of each
+        scratch = {s.name: s for s in stored if s not in self._program.outputs}
         outputs = {output.name: output.dtype for output in self._program.outputs}
-        tensors = {**self._program.tensors, **outputs, **{s.name: s.dtype for s in everything.values()}}
+        tensors = {**self._program.tensors, **outputs, **{s.name: s.dtype for s in stored}}
         nodes = list(self._nodes)
         stages: list[Stage] = []
         for phase, held in self._done:

@@ -29,8 +29,8 @@ def _triangle(low: Lowering, node: Node) -> None:
 def _diagonal(low: Lowering, node: Node) -> None:
     x, rank = low.operand(node, "self"), len(node.outputs[0].shape)
     last = (rank - 2, rank - 1)
-    dims = tuple(node.integer(key, at) % rank for key, at in zip(("dim1", "dim2"), last, strict=True))
-    if node.integer("offset", 0) != 0 or (rank > 2 and dims != last) or not x.dims[-1]:
+    dims = (node.integer("dim1", rank - 2), node.integer("dim2", rank - 1))
+    if node.integer("offset", 0) != 0 or dims != last or not x.dims[-1]:
         raise UnsupportedError("a diagonal away from the middle")
     twin = low.build.axes.new(low.build.axes.extent(x.dims[-1]))
     made = Made("diagonal", (low.math.real(x.node),), low.build.nodes[x.node].axes | set(twin))

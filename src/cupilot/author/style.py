@@ -16,7 +16,6 @@ class Style:
     unroll: bool = False
     online: bool = False
     split: bool = False
-    keep: bool = False  # intermediates in the output
     stream: bool = False
     tiles: bool = False
     multiply: bool = False  # by reciprocals
@@ -45,7 +44,6 @@ TACTICS = {
     "unroll": "unroll",
     "online-reduction": "online",
     "split-reduction": "split",
-    "keep-intermediate": "keep",
     "non-temporal-stores": "stream",
     "column-tiles": "tiles",
     "avoid-division": "multiply",

@@ -12,7 +12,7 @@ from cupilot.author.expressions import Text
 from cupilot.author.frame import TYPES, Call, Frame
 from cupilot.author.layout import Place
 from cupilot.author.maps import finish, store_all
-from cupilot.author.walks import LANES, Walk, Written
+from cupilot.author.walks import DOUBLE_LANES, LANES, Walk, Written
 from cupilot.author.zeros import zeros
 from cupilot.types import DType
 
@@ -20,9 +20,9 @@ COLS = "COLS = 3 | 4 | 2 | 5 | 1"  # vectors
 AREA = "AREA = 24 | 28 | 20 | 12 | 16 | 8"  # vectors
 STRIPS = "STRIPS = 32 | 8 | 128"
 PANELS = "PANELS = 16 | 64 | 4"
+_PIECE = 65536  # elements that are looked through at once
 DEPTH = "DEPTH = 384 | 256 | 512 | 192"
 _WIDE, _HIGH = "(COLS * LANES)", "(AREA // COLS)"  # of a tile, in the launch language
-_ROWS = "constexpr int ROWS = AREA / COLS, WIDTH = COLS * LANES;"
 
 
 @dataclass(frozen=True)
@@ -58,20 +58,29 @@ def write_tiles(walk: Walk, product: Product) -> Written:
 class _Tiles:
     def __init__(self, walk: Walk, product: Product) -> None:
         self.walk, self.frame, self.style, self.product = walk, walk.frame, walk.style, product
-        for tunable in (LANES, COLS, AREA):
+        double = self.frame.program.is_double
+        for tunable in (DOUBLE_LANES if double else LANES, COLS, AREA):
             walk.tune(tunable)
-        self.real = "f64" if self.frame.program.is_double else "f32"
+        self.real = "f64" if double else "f32"
         names = self.frame.names
         self.panels = names.free("panels") if self.style.pack_right else ""
         self.strips = names.free("strips") if self.style.pack_left else ""
         self.partial = ""
-        self.kernels: list[str] = [_ROWS]
+        self.kernels: list[str] = []
+        self.checked: list[
+            tuple[str, str]
+        ] = []  # pieces of the factors with anything infinite, and their number
+        left, right = self.frame.node(product.left.node), self.frame.node(product.right.node)
+        self.zeros = zeros(self.frame.program, walk.stage, product.total, left, right)
 
     def write(self) -> Written:
         if self.panels:
             self._pack_right()
         if self.strips:
             self._pack_left()
+        if self.style.skip_zeros and (self.zeros.begins or self.zeros.ends):
+            for tensor in dict.fromkeys((self.product.left.tensor, self.product.right.tensor)):
+                self._check(tensor)
         call = self._multiply()
         return Written("\n\n".join(self.kernels), call, tuple(self.walk.tunables))
 
@@ -86,7 +95,7 @@ class _Tiles:
 
     def _pack_right(self) -> None:
         product, frame = self.product, self._sub_frame()
-        frame.needs |= {"vector", "load", "store", "part"}
+        frame.needs |= {"vector", "load", "store", "part", "tile"}
         right, (n, k) = product.right, (frame.extent(product.cols), frame.extent(product.depth))
         frame.line("const long left = panel * WIDTH;")
         places, index = self._entry(frame, right)
@@ -165,11 +174,33 @@ class _Tiles:
             return [], ""
         return _placed(frame, mine), "entry"
 
+    def _check(self, tensor: str) -> None:
+        """An earlier launch that looks for what zeros do not silence: NaN and infinities."""
+        walk, names, frame = self.walk, self.frame.names, self._sub_frame()
+        frame.needs |= {"vector", "load"}
+        name, spoiled, pieces = names.free("check"), names.free("spoiled"), names.free("pieces")
+        frame.line(f"const long last = (block + 1) * {_PIECE} < count ? (block + 1) * {_PIECE} : count;")
+        frame.line("ivec bad = {};")
+        with frame.block(f"for (long i = block * {_PIECE}; i < last; i += LANES)"):
+            frame.line("const vec found = i + LANES <= last ? load(x + i) : load(x + i, last - i);")
+            frame.line("bad |= found - found != vec{};")
+        frame.line(f"{spoiled}[block] = 0;")
+        frame.line(f"for (int l = 0; l < LANES; l++) if (bad[l]) {spoiled}[block] = 1;")
+        dtype = TYPES[frame.program.tensors[tensor]]
+        head = f'extern "C" void {name}(long block, const {dtype}* x, real* {spoiled}, long count) {{'
+        self.kernels.append(frame.text(head))
+        walk.before += [
+            f"{pieces} = cdiv({tensor}.numel, {_PIECE})",
+            f"{spoiled} = scratch(({pieces},), {self.real})",
+            f"{name}[{pieces}]({tensor}, {spoiled}, {tensor}.numel)",
+        ]
+        self.checked.append((spoiled, pieces))
+
     # -- multiplying ---------------------------------------------------------------------------------------
 
     def _multiply(self) -> Call:
         product, frame, style = self.product, self.frame, self.style
-        frame.needs |= {"vector", "load", "store", "part"}
+        frame.needs |= {"vector", "load", "store", "part", "tile"}
         m, n, k = (frame.extent(g) for g in (product.rows, product.cols, product.depth))
         frame.local |= {
             "tile",
@@ -188,7 +219,13 @@ class _Tiles:
             "found",
         }
         frame.local |= {"part", "from", "to", "settle", "kept"}
+        frame.local |= {"nonzero_from", "nonzero_to", "all_finite"}
         outer = _placed(frame, product.outer)
+        if self.checked:
+            frame.line("bool all_finite = true;")
+        for spoiled, pieces in self.checked:
+            test = f"all_finite = all_finite && {spoiled}[t] == 0;"
+            frame.line(f"for (long t = 0; t < {frame.use(pieces)}; t++) {test}")
         self._settle(outer)
         self._tile(outer, m, n, k)
         self._blocks(m, n, k)
@@ -277,18 +314,16 @@ class _Tiles:
 
     def _span(self, k: str) -> str:
         """The depth of a tile; less of it where the strategy skips known zeros."""
-        frame, style, product = self.frame, self.style, self.product
+        frame, style = self.frame, self.style
         begin, end = ("from", "to") if style.depth_blocks else ("0", k)
         if not style.skip_zeros:
             return f"l = {begin}; l < {end}"
-        left, right = frame.node(product.left.node), frame.node(product.right.node)
-        found = zeros(frame.program, self.walk.stage, product.total, left, right)
-        frame.local |= {"nonzero_from", "nonzero_to"}
+        found = self.zeros
         frame.line(f"long nonzero_from = {begin}, nonzero_to = {end};")
         for text in found.begins:
-            frame.line(f"if (nonzero_from < {text}) nonzero_from = {text};")
+            frame.line(f"if (all_finite && nonzero_from < {text}) nonzero_from = {text};")
         for text in found.ends:
-            frame.line(f"if (nonzero_to > {text}) nonzero_to = {text};")
+            frame.line(f"if (all_finite && nonzero_to > {text}) nonzero_to = {text};")
         for text in found.empty:
             frame.line(f"if ({text}) nonzero_to = 0;")
         return "l = nonzero_from; l < nonzero_to"
@@ -376,11 +411,13 @@ class _Tiles:
         loaded = dict.fromkeys(frame.node(i).name for i in frame.loads if i not in packed)
         parameters = [f"long {c}" for c in coordinates]
         parameters += [f"const {TYPES[frame.program.tensors[t]]}* {frame.pointer(t)}" for t in loaded]
-        parameters += [f"const real* {name}" for name in (self.strips, self.panels) if name]
+        checked = [name for name, _ in self.checked]
+        parameters += [f"const real* {name}" for name in (self.strips, self.panels, *checked) if name]
         parameters += [f"{TYPES[s.dtype]}* {frame.pointer(s.name)}" for s in frame.stage.stores]
         parameters += [f"real* {self.partial}"] if self.partial else []
         parameters += [f"long {extent}" for extent in frame.used]
         scratch = [name for name in (self.strips, self.panels) if name]
+        scratch += checked
         stored = [s.name for s in frame.stage.stores]
         arguments = (*loaded, *scratch, *stored, *([self.partial] if self.partial else []), *frame.used)
         return f'extern "C" void {self.walk.name}({", ".join(parameters)}) {{', arguments

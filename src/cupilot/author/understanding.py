@@ -58,7 +58,8 @@ def _lowered(problem: Problem) -> Program:
             raise UnsupportedError("what is computed depends on the shape")
         elsewhere = elsewhere or twin.build.axes
     build = lowering.build
-    extents = formulas(build.axes, {**build.leaves, **lowering.returned}, elsewhere)
+    named = [*build.leaves.items(), *build.twins, *lowering.returned.items()]
+    extents = formulas(build.axes, named, elsewhere)
     return replace(program, extents=extents, structures=_structures(problem))
 
 

@@ -45,7 +45,8 @@ def _window(low: Lowering, node: Node, name: str, divisor: float = 0) -> None:
             raise UnsupportedError("a pool along something that is not one dimension")
         over, order, kept = [*over, *before], [*order, *after], [*kept, shape]
         dims[dim] = after
-    axes = low.build.nodes[x.node].axes - set(over) | set(order)
+    varies = frozenset(low.build.axes.resolve(tuple(low.build.nodes[x.node].axes)))
+    axes = varies - set(over) | set(order)
     made = Made(
         "window", (x.node,), axes, name=name, number=divisor,
         over=tuple(over), order=tuple(order), geometry=tuple(kept),

@@ -72,7 +72,7 @@ REDUCTIONS = frozenset(
         "mode",
     }
 )
-_ADDS_A_DIMENSION = frozenset({"unsqueeze", "stack"})
+_ADDS_A_DIMENSION = frozenset({"unsqueeze", "stack", "diag_embed"})
 _POOLS = {
     "max_pool1d": 1,
     "max_pool2d": 2,

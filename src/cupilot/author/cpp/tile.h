@@ -1,0 +1,1 @@
+constexpr int ROWS = AREA / COLS, WIDTH = COLS * LANES;  // of a tile

@@ -1,0 +1,86 @@
+/* cupilot 1
+ One launch: reduces.
+tune:
+    BLOCK = 65536 | 16384
+    LANES = 16 | 8
+launch:
+    m = A.shape[0]
+    k = A.shape[1]
+    n = B.shape[1]
+    share = max(1, BLOCK // max(1, n * k))
+    multiply[cdiv(m, share)](A, B, out, n, k, m, share)
+*/
+#include <cmath>
+#include <cstring>
+
+typedef float real;
+typedef int whole;
+
+typedef real vec __attribute__((vector_size(sizeof(real) * LANES)));
+typedef whole ivec __attribute__((vector_size(sizeof(real) * LANES)));
+
+static inline vec splat(real value) { return value - vec{}; }
+
+static inline vec as_real(ivec k) { return __builtin_convertvector(k, vec); }
+
+static inline ivec lanes() {
+    ivec lane;
+    for (int l = 0; l < LANES; l++) lane[l] = l;
+    return lane;
+}
+
+template <class T>
+static inline vec load(const T* p) {
+    typedef T stored __attribute__((vector_size(sizeof(T) * LANES)));
+    stored v;
+    memcpy(&v, p, sizeof v);
+    return __builtin_convertvector(v, vec);
+}
+
+// At most n elements; the lanes behind them are zero.
+template <class T>
+static inline vec load(const T* p, long n) {
+    if (n >= LANES) return load(p);
+#if defined(__AVX512F__) && !defined(__clang__) && LANES == 16
+    if constexpr (sizeof(T) == 4 && (T)0.5 != 0)
+        return __builtin_ia32_loadups512_mask((const float*)p, vec{}, (1 << n) - 1);
+#endif
+    vec v = {};
+    for (int l = 0; l < n; l++) v[l] = (real)p[l];
+    return v;
+}
+
+template <class T>
+static inline void store(T* p, vec v) {
+    typedef T stored __attribute__((vector_size(sizeof(T) * LANES)));
+    stored w = __builtin_convertvector(v, stored);
+    memcpy(p, &w, sizeof w);
+}
+
+// At most n elements.
+template <class T>
+static inline void store(T* p, vec v, long n) {
+    if (n >= LANES) return store(p, v);
+#if defined(__AVX512F__) && !defined(__clang__) && LANES == 16
+    if constexpr (sizeof(T) == 4 && (T)0.5 != 0)
+        return __builtin_ia32_storeups512_mask((float*)p, v, (1 << n) - 1);
+#endif
+    for (int l = 0; l < n; l++) p[l] = (T)v[l];
+}
+
+extern "C" void multiply(long block, const float* A, const float* B, float* out, long n, long k, long m, long share) {
+    const long last = (block + 1) * share < m ? (block + 1) * share : m;
+    for (long item = block * share; item < last; item++) {
+        const auto each2 = [&](long i2, auto... rest) __attribute__((always_inline)) {
+            vec sum = {};
+            for (long l = 0; l < k; l++) {
+                const vec B_here = load(B + l * n + i2, rest...);
+                sum += A[item * k + l] * B_here;
+            }
+            store(out + item * n + i2, sum, rest...);
+        };
+        long j = 0;
+        for (; j + LANES <= n; j += LANES) each2(j);
+        if (j < n) each2(j, n - j);
+    }
+}

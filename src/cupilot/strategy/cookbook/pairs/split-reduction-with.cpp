@@ -1,0 +1,150 @@
+/* cupilot 1
+ 2 launches: reduces; reduces.
+tune:
+    BLOCK = 65536 | 16384
+    CHUNK = 4096 | 1024
+    UNROLL = 4 | 2 | 8
+    LANES = 16 | 8
+    PARTS = 8 | 4 | 16
+launch:
+    parts = PARTS
+    rows = A.shape[0]
+    cols = A.shape[1]
+    parts10 = scratch((parts, rows), f32)
+    share = max(1, BLOCK // max(1, cols))
+    reduce[cdiv(parts * rows, share)](A, B, parts10, cols, parts, rows, share)
+    reduce2[cdiv(rows, LANES)](parts10, out, rows, parts)
+*/
+#include <cmath>
+#include <cstring>
+
+typedef float real;
+typedef int whole;
+
+typedef real vec __attribute__((vector_size(sizeof(real) * LANES)));
+typedef whole ivec __attribute__((vector_size(sizeof(real) * LANES)));
+
+static inline vec splat(real value) { return value - vec{}; }
+
+static inline vec as_real(ivec k) { return __builtin_convertvector(k, vec); }
+
+static inline ivec lanes() {
+    ivec lane;
+    for (int l = 0; l < LANES; l++) lane[l] = l;
+    return lane;
+}
+
+template <class T>
+static inline vec load(const T* p) {
+    typedef T stored __attribute__((vector_size(sizeof(T) * LANES)));
+    stored v;
+    memcpy(&v, p, sizeof v);
+    return __builtin_convertvector(v, vec);
+}
+
+// At most n elements; the lanes behind them are zero.
+template <class T>
+static inline vec load(const T* p, long n) {
+    if (n >= LANES) return load(p);
+#if defined(__AVX512F__) && !defined(__clang__) && LANES == 16
+    if constexpr (sizeof(T) == 4 && (T)0.5 != 0)
+        return __builtin_ia32_loadups512_mask((const float*)p, vec{}, (1 << n) - 1);
+#endif
+    vec v = {};
+    for (int l = 0; l < n; l++) v[l] = (real)p[l];
+    return v;
+}
+
+template <class T>
+static inline void store(T* p, vec v) {
+    typedef T stored __attribute__((vector_size(sizeof(T) * LANES)));
+    stored w = __builtin_convertvector(v, stored);
+    memcpy(p, &w, sizeof w);
+}
+
+// At most n elements.
+template <class T>
+static inline void store(T* p, vec v, long n) {
+    if (n >= LANES) return store(p, v);
+#if defined(__AVX512F__) && !defined(__clang__) && LANES == 16
+    if constexpr (sizeof(T) == 4 && (T)0.5 != 0)
+        return __builtin_ia32_storeups512_mask((float*)p, v, (1 << n) - 1);
+#endif
+    for (int l = 0; l < n; l++) p[l] = (T)v[l];
+}
+
+// What counts of a vector: all of it, or the first n elements and `rest` behind them.
+static inline vec padded(vec v, real) { return v; }
+static inline vec padded(vec v, real rest, long n) {
+    return lanes() < (whole)(n < LANES ? n : LANES) ? v : splat(rest);
+}
+
+static inline real total(vec v) {
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int l = 0; l < half; l++) v[l] += v[l + half];
+    return v[0];
+}
+
+static inline real product(vec v) {
+    for (int l = 1; l < LANES; l++) v[0] *= v[l];
+    return v[0];
+}
+
+extern "C" void reduce(long block, const float* A, const float* B, float* parts10, long cols, long parts, long rows, long share) {
+    const long last = (block + 1) * share < parts * rows ? (block + 1) * share : parts * rows;
+    for (long item = block * share; item < last; item++) {
+        const long a = item / (rows);
+        const long b = item % rows;
+        double total2 = 0;
+        const long begin = cols * a / parts;
+        const long stop = cols * (a + 1) / parts;
+        for (long start = begin; start < stop; start += CHUNK) {
+            const long end = start + CHUNK < stop ? start + CHUNK : stop;
+            vec part[UNROLL];
+            for (auto& p : part) p = splat(0);
+            const auto each2 = [&](long i, int u, auto... rest) __attribute__((always_inline)) {
+                const vec A_here = load(A + b * cols + i, rest...);
+                const vec B_here = load(B + i, rest...);
+                part[u] = part[u] + padded(A_here * B_here, 0, rest...);
+            };
+            long j = start;
+            for (; j + UNROLL * LANES <= end; j += UNROLL * LANES) {
+#pragma GCC unroll 16
+                for (int u = 0; u < UNROLL; u++) each2(j + u * LANES, u);
+            }
+            for (; j + LANES <= end; j += LANES) each2(j, 0);
+            if (j < end) each2(j, 0, end - j);
+            for (int u = 1; u < UNROLL; u++) part[0] = part[0] + part[u];
+            const real found = total(part[0]);
+            total2 = total2 + found;
+        }
+        const real sum1 = (real)total2;
+        parts10[a * rows + b] = sum1;
+    }
+}
+
+extern "C" void reduce2(long tile, const float* parts10, float* out, long rows, long parts) {
+    const long first = tile * LANES;
+    const long width = rows - first < LANES ? rows - first : LANES;
+    vec part[LANES / LANES];
+    for (auto& p : part) p = splat(0);
+    double total2[LANES];
+    for (double& t : total2) t = 0;
+    for (long start = 0; start < parts; start += 256) {
+        const long end = start + 256 < parts ? start + 256 : parts;
+        for (long k = start; k < end; k++) {
+            const auto each2 = [&](long j, auto... rest) __attribute__((always_inline)) {
+                const vec parts10_here = load(parts10 + k * rows + (first + j), rest...);
+                part[j / LANES] = part[j / LANES] + parts10_here;
+            };
+            each2(0, width);
+        }
+        for (long l = 0; l < LANES; l++) total2[l] += ((const real*)part)[l]; for (auto& p : part) p = splat(0);
+    }
+    real sum1[LANES];
+    for (long l = 0; l < LANES; l++) sum1[l] = (real)total2[l];
+    const auto each3 = [&](long j, auto... rest) __attribute__((always_inline)) {
+        store(out + (first + j), load(sum1 + j), rest...);
+    };
+    each3(0, width);
+}

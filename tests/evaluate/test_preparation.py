@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
 from cupilot.errors import ProblemError
+from cupilot.evaluate import preparation
 from cupilot.evaluate.preparation import planned_shapes, prepare
 from cupilot.evaluate.reference_cache import ReferenceCache
 from cupilot.evaluate.suite import Suite, load_case
@@ -126,3 +129,50 @@ def half_gelu(x: torch.Tensor) -> torch.Tensor:
 def test_half_precision_problems_may_round_to_half(cache: ReferenceCache) -> None:
     problem: Problem = from_function(half_gelu, matrix, precision="f16/f32")
     assert len(prepare(problem, cache).inputs) >= 8
+
+
+def pointwise(x: torch.Tensor) -> torch.Tensor:
+    return torch.tanh(x) * 2
+
+
+@pytest.fixture
+def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparation, "LARGEST_REFERENCE_BYTES", 1 << 22)
+
+
+def test_what_does_not_fit_is_checked_at_a_scaled_shape_and_never_drawn_whole(
+    tmp_path: Path, little_memory: None
+) -> None:
+    drawn: list[int] = []
+
+    def large() -> list[torch.Tensor]:
+        x = torch.randn(4096, 2048)
+        if type(x) is torch.Tensor:
+            drawn.append(x.numel())
+        return [x]
+
+    cache = ReferenceCache(tmp_path)
+    suite = prepare(from_function(pointwise, large), cache)
+    assert suite.scaled and suite.shapes[-1] == "scaled"
+    assert suite.shape("scaled").numel < 4096 * 2048
+    assert drawn and max(drawn) < 1 << 20
+    assert prepare(from_function(pointwise, large), cache) == suite
+
+
+def test_a_scaled_suite_is_not_taken_for_the_whole_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache, problem = ReferenceCache(tmp_path), from_function(pointwise, lambda: [torch.randn(512, 512)])
+    monkeypatch.setattr(preparation, "LARGEST_REFERENCE_BYTES", 1 << 22)
+    assert prepare(problem, cache).scaled
+    monkeypatch.undo()
+    whole = prepare(problem, cache)
+    assert not whole.scaled and whole.shapes[-1] == "target"
+    assert [case.shape for case in whole.cases if case.shape == "scaled"] == []
+
+
+def test_a_fixed_shape_that_does_not_fit_is_refused(cache: ReferenceCache, little_memory: None) -> None:
+    problem = replace(from_function(pointwise, lambda: [torch.randn(2048, 1024)]), fixed_shape=True)
+    with pytest.raises(ProblemError, match=r"needs about \d+ MB at a fixed shape") as caught:
+        prepare(problem, cache)
+    assert "memory" in caught.value.hint

@@ -77,7 +77,7 @@ def draw_inputs(
 ) -> dict[str, torch.Tensor]:
     """All tensors of `case`, in their storage types. `own` spares a draw where only its scale is needed."""
     if own is None or distribution.pattern == "own":
-        own = problem.draw(seed % 2**31)
+        own = problem.draw_values(seed % 2**31, case)
     domains = problem.domains_at(case)
     return {
         spec.name: _draw(domains[spec.name], spec, own[spec.name], distribution, seed)

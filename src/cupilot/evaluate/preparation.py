@@ -50,17 +50,27 @@ def prepare(
     problem: Problem, cache: ReferenceCache, progress: Progress = lambda _: None, *, again: bool = False
 ) -> Suite:
     """The suite of a problem, from the cache if it is there; `again` brings back cases that were evicted."""
-    key = suite_key(problem)
-    suite = None if again else load_suite(cache, key)
-    if suite is None:
-        suite = _Preparation(problem, key, cache, progress).run()
+    shapes, scaled = planned_shapes(problem)
+    key = suite_key(problem, shapes[-1] if scaled else None)
+    suite = None if again else load_suite(cache, key, shapes)
+    if suite is None or suite.scaled is not scaled:
+        suite = _Preparation(problem, shapes, scaled, key, cache, progress).run()
         store_suite(cache, key, suite)
     return suite
 
 
+def admit(problem: Problem, cache: ReferenceCache) -> None:
+    """The quick part of `prepare`, at the first shape alone: raises where no honest verdict is possible."""
+    shapes, scaled = planned_shapes(problem)
+    key = suite_key(problem, shapes[-1] if scaled else None)
+    _Preparation(problem, shapes[:1], scaled, key, cache, lambda _: None).run()
+
+
 def planned_shapes(problem: Problem) -> tuple[tuple[ShapeCase, ...], bool]:
     """The one for every input first, the targets last; whether a target had to be scaled to fit."""
-    free_bytes = min(int(_memory_available() * MEMORY_SHARE), LARGEST_REFERENCE_BYTES)
+    free_bytes = int(_memory_available() * MEMORY_SHARE)
+    # In powers of two, so that the plan, and with it the suite, does not change with every process that runs.
+    free_bytes = min(1 << (free_bytes.bit_length() - 1), LARGEST_REFERENCE_BYTES)
     held_out = sorted(problem.shapes[len(problem.targets) :], key=lambda case: case.numel)
     held_out.sort(key=lambda case: (case.numel < FIRST_NUMEL, case.name != "small"))
     if problem.target_fits(free_bytes):
@@ -77,10 +87,6 @@ def planned_shapes(problem: Problem) -> tuple[tuple[ShapeCase, ...], bool]:
     return (*held_out, scaled), True
 
 
-def shape_named(problem: Problem, name: str) -> ShapeCase:
-    return next(shape for shape in planned_shapes(problem)[0] if shape.name == name)
-
-
 def _memory_available() -> int:
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable:"):
@@ -91,12 +97,20 @@ def _memory_available() -> int:
 class _Preparation:
     """The state of one preparation: cases so far, what was dropped, what is covered."""
 
-    def __init__(self, problem: Problem, key: str, cache: ReferenceCache, progress: Progress) -> None:
-        self._key = key
+    def __init__(
+        self,
+        problem: Problem,
+        shapes: tuple[ShapeCase, ...],
+        scaled: bool,
+        key: str,
+        cache: ReferenceCache,
+        progress: Progress,
+    ) -> None:
+        self._shapes, self._scaled, self._key = shapes, scaled, key
         self._problem, self._cache, self._progress = problem, cache, progress
         self._rounding = rounding_of(problem.precision)
         self._seed = derived_seed(cache.base_seed, problem.name)
-        self._own = problem.draw(self._seed % 2**31)
+        self._own = problem.draw_values(self._seed % 2**31, shapes[-1])
         self._cases: list[Case] = []
         self._trials: list[Trial] = []
         self._live: set[Distribution] = set()
@@ -104,17 +118,20 @@ class _Preparation:
         self._sketched: set[str] = set()
 
     def run(self) -> Suite:
-        shapes, scaled = planned_shapes(self._problem)
         every = distributions(self._problem)
         coverage = {}
-        for place, shape in enumerate(shapes):
+        for place, shape in enumerate(self._shapes):
             first, target = place == 0, shape.name.startswith(("target", "scaled"))
             most = min(MOST_AT_TARGET, max(FEWEST_AT_TARGET, NUMEL_AT_TARGET // max(1, shape.numel)))
             chosen = every if first else every[: most if target else FEW]
             coverage[shape.name] = self._shape(shape, chosen, gate=first)
-        self._judge(every)
+            if first:
+                self._refuse_idle_kernels()
+        self._refuse_blindness(every)
         dropped = {d.name: self._dead[d.name] for d in every if d not in self._live and d.name in self._dead}
-        return Suite(tuple(self._cases), dropped, coverage, tuple(sorted(self._sketched)), scaled)
+        return Suite(
+            tuple(self._cases), dropped, coverage, tuple(sorted(self._sketched)), self._scaled, self._shapes
+        )
 
     def _shape(self, shape: ShapeCase, chosen: Sequence[Distribution], *, gate: bool) -> Coverage:
         tally = Tally()
@@ -190,8 +207,8 @@ class _Preparation:
                 cut[name].view(-1)[(tensor.numel() + 1) // 2 :] = 0
         return self._problem.reference(cut, torch.float32)
 
-    def _judge(self, every: Sequence[Distribution]) -> None:
-        """Refuses a problem that too few inputs test, or that a kernel passes by doing nothing."""
+    def _refuse_blindness(self, every: Sequence[Distribution]) -> None:
+        """Refuses a problem that too few inputs test."""
         live = [d for d in self._live if not d.places_nonfinite]
         if len(live) < FEWEST_LIVE:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in list(self._dead.items())[:4])
@@ -200,6 +217,9 @@ class _Preparation:
                 f"prove anything ({reasons})",
                 hint="keep intermediate values finite in single precision, or shorten sums that cancel",
             )
+
+    def _refuse_idle_kernels(self) -> None:
+        """Refuses a problem that a kernel solves by doing nothing."""
         passing = failing_gates(self._trials, self._rounding.storage)
         if passing:
             raise ProblemError(

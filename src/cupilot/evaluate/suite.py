@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import torch
@@ -51,6 +51,7 @@ class Suite:
     coverage: Mapping[str, Coverage]  # by shape
     sketched: tuple[str, ...]  # operators whose bound is sampled
     scaled: bool  # the target itself does not fit into memory
+    planned: tuple[ShapeCase, ...]  # among them those of the cases
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -60,6 +61,9 @@ class Suite:
     @property
     def shapes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(case.shape for case in self.cases))
+
+    def shape(self, name: str) -> ShapeCase:
+        return next(shape for shape in self.planned if shape.name == name)
 
 
 @dataclass(frozen=True)
@@ -94,11 +98,12 @@ def load_case(cache: ReferenceCache, case: Case) -> Material | None:
     return Material(inputs, unpack_reference(entry))
 
 
-def suite_key(problem: Problem) -> str:
-    """The identity of everything a suite depends on but the secret seed."""
+def suite_key(problem: Problem, scaled: ShapeCase | None = None) -> str:
+    """The identity of everything a suite depends on but the secret seed; `scaled` stands for the target."""
     return _digest(
         *(VERSION, torch.__version__, np.__version__, problem.source, problem.precision, problem.fixed_shape),
         *(problem.graph.fingerprint(), problem.shapes, sorted(map(str, problem.domains.items()))),
+        *(() if scaled is None else (scaled,)),
     )
 
 
@@ -111,10 +116,10 @@ def _digest(*parts: object) -> str:
 
 
 def store_suite(cache: ReferenceCache, key: str, suite: Suite) -> None:
-    cache.put(key, Entry(asdict(suite), {}))
+    cache.put(key, Entry(asdict(replace(suite, planned=())), {}))
 
 
-def load_suite(cache: ReferenceCache, key: str) -> Suite | None:
+def load_suite(cache: ReferenceCache, key: str, planned: tuple[ShapeCase, ...]) -> Suite | None:
     entry = cache.get(key)
     if entry is None:
         return None
@@ -125,4 +130,5 @@ def load_suite(cache: ReferenceCache, key: str) -> Suite | None:
         {shape: Coverage(**counts) for shape, counts in meta["coverage"].items()},
         tuple(meta["sketched"]),
         meta["scaled"],
+        planned,
     )

@@ -22,7 +22,7 @@ from cupilot.errors import UsageError
 from cupilot.evaluate.blame import sentence
 from cupilot.evaluate.compare import compare
 from cupilot.evaluate.inputs import Distribution, draw_inputs
-from cupilot.evaluate.preparation import Progress, prepare, shape_named, why_dead
+from cupilot.evaluate.preparation import Progress, prepare, why_dead
 from cupilot.evaluate.reference import Array, build_reference
 from cupilot.evaluate.reference_cache import ReferenceCache
 from cupilot.evaluate.rounding import rounding_of
@@ -107,7 +107,7 @@ class _Verification:
         with self._timing("prepare"):
             suite = prepare(self._problem, self._cache, self._progress)
         for place, (name, cases) in enumerate(groupby(suite.cases, key=lambda case: case.shape)):
-            shape = shape_named(self._problem, name)
+            shape = suite.shape(name)
             self._progress(f"checking {shape}")
             opened = self._open(shape)
             if isinstance(opened, Failed):
@@ -181,7 +181,7 @@ class _Verification:
             with self._timing("run"):
                 found = self._run(session, material, natural=turn == repeats - 1, leave_old=leave_old)
             if isinstance(found, str):
-                return self._failed(case, found)
+                return self._failed(shape, case, found)
             if first is None:
                 first = found
             elif (name := _first_difference(first, found)) is not None:
@@ -189,7 +189,7 @@ class _Verification:
                 reason = (
                     f"{name} differs between runs on the same input: does it depend on the order of blocks?"
                 )
-                return self._failed(case, unwritten or reason)
+                return self._failed(shape, case, unwritten or reason)
         assert first is not None
         with self._timing("compare"):
             return self._compare(session, shape, case, material, first)
@@ -235,7 +235,7 @@ class _Verification:
             if not worst.is_right:
                 reason = sentence(case, worst, raw, types[expected.name], expected)
                 unwritten = self._unwritten(session, material, expected.name)
-                return self._failed(case, f"{unwritten}; {reason}" if unwritten else reason, figure)
+                return self._failed(shape, case, f"{unwritten}; {reason}" if unwritten else reason, figure)
         return None
 
     def _unwritten(self, session: Session, material: Material, name: str) -> str:
@@ -252,10 +252,9 @@ class _Verification:
         count = int(same.all(axis=1).sum())
         return f"the kernel left {count} of {before.size} elements of {name} unwritten" if count else ""
 
-    def _failed(self, case: Case, reason: str, figure: ErrorFigure | None = None) -> Failed:
+    def _failed(self, shape: ShapeCase, case: Case, reason: str, figure: ErrorFigure | None = None) -> Failed:
         if self._right and case.shape not in self._right:
             reason += f" (right at {', '.join(self._right)}: is a size taken for granted?)"
-        shape = shape_named(self._problem, case.shape)
         return Failed(Stage.VERIFY, f"{reason}; input {case.input!r}, shape {shape}", error=figure)
 
     @contextmanager

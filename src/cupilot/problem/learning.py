@@ -39,7 +39,7 @@ def learn_domains(
     program: Program, target: Signature, arguments: Arguments, graph: Graph, trial: ShapeCase
 ) -> dict[str, Domain]:
     """The domain of every tensor of `target`; `trial` is where the module is tried out."""
-    draws = _draws(program, arguments)
+    draws = [draw_values(program, arguments, seed) for seed in _SEEDS]
     domains = {}
     for spec in target.tensors:
         if spec.role is Role.INPUT:
@@ -58,19 +58,17 @@ def _freed(domain: Domain) -> Domain:
     return Domain(domain.dtype, drawn=str(domain))
 
 
-def _draws(program: Program, arguments: Arguments) -> list[Draw]:
-    """Three draws, small ones where the generator allows it."""
+def draw_values(program: Program, arguments: Arguments, seed: int) -> Draw:
+    """A draw of the inputs for their values: large ones are made small where the generator allows it."""
     if sum(spec.size_bytes for spec in program.inputs) > _SMALL_BYTES:
         rank = max((len(spec.shape) for spec in program.inputs), default=0)
         # A generator that insists on its numbers (a reshape, say) fails here and is drawn from as it is.
         with contextlib.suppress(ProblemError):
-            draws: list[Draw] = []
-            for seed in _SEEDS:
-                with _SmallFactories(_EXTENT_BY_RANK.get(rank, 6)):
-                    draws.append(program.draw_inputs(arguments, seed))
-            if all(draw[spec.name].dim() == len(spec.shape) for draw in draws for spec in program.inputs):
-                return draws
-    return [program.draw_inputs(arguments, seed) for seed in _SEEDS]
+            with _SmallFactories(_EXTENT_BY_RANK.get(rank, 6)):
+                draw = program.draw_inputs(arguments, seed)
+            if all(draw[spec.name].dim() == len(spec.shape) for spec in program.inputs):
+                return draw
+    return program.draw_inputs(arguments, seed)
 
 
 class _SmallFactories(TorchDispatchMode):  # type: ignore[no-untyped-call]

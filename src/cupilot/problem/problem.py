@@ -20,7 +20,7 @@ from cupilot.problem.counts import Counts, count
 from cupilot.problem.domains import Domain
 from cupilot.problem.graph import Graph
 from cupilot.problem.influence import without_influence
-from cupilot.problem.learning import learn_domains
+from cupilot.problem.learning import draw_values, learn_domains
 from cupilot.problem.precision import Precision
 from cupilot.problem.program import Arguments, Program, Shapes, computing_in
 from cupilot.problem.shapes import held_out_cases, scaled_case
@@ -69,6 +69,12 @@ class Problem:
                 "the problem's generator makes the targets only", hint="draw at problem.targets, or project"
             )
         return self.program.draw_inputs(arguments, seed) | self.weights(seed)
+
+    def draw_values(self, seed: int, case: ShapeCase) -> dict[str, torch.Tensor]:
+        """The user's own values for a case: a draw at a target, elsewhere one of any shape."""
+        if case.arguments is not None:
+            return self.draw(seed, case)
+        return {**draw_values(self.program, self.targets[0].arguments or (), seed), **self.weights(seed)}
 
     def weights(self, seed: int) -> dict[str, torch.Tensor]:
         """Parameters and buffers as the module's constructor makes them."""

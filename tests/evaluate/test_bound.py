@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
 from cupilot.errors import ProblemError
+from cupilot.evaluate import patterns
 from cupilot.evaluate.bound import Bounded, run_with_bound
 from cupilot.evaluate.rounding import FACTOR, Rounding
 
@@ -194,3 +196,29 @@ def test_a_declared_rounding_of_products_widens_their_bound() -> None:
 def test_random_and_complex_references_are_refused(function: Function) -> None:
     with pytest.raises(ProblemError):
         bounded(function, V)
+
+
+def variance_in_order(x: torch.Tensor) -> torch.Tensor:
+    """Plain loops in single precision, as an honest kernel may have them."""
+    columns = x.shape[1]
+    mean = torch.from_numpy(np.add.accumulate(x.numpy(), axis=1))[:, -1:] / columns
+    squares = np.add.accumulate(((x - mean) ** 2).numpy(), axis=1)[:, -1]
+    return torch.from_numpy(squares) / (columns - 1)
+
+
+@pytest.mark.parametrize("columns", [301, 1801, 4096, 8192])
+@pytest.mark.parametrize("pattern", ["selection", "sparse", "edges", "spikes"])
+def test_roundings_that_all_push_one_way_are_honest(pattern: str, columns: int) -> None:
+    """Zeros become equal terms when the mean is subtracted: what adding them loses does not cancel."""
+    x = patterns.make(pattern, (40, columns), 1, torch.Generator().manual_seed(1))
+    (one,), _ = bounded(lambda t: t.var(-1), x)
+    error = (variance_in_order(x).double() - one.value).abs()
+    assert (error <= allowed(one)).all()
+    live = one.value > 0
+    assert (allowed(one)[live] < 1e-3 * one.value[live]).all(), "and half precision is still seen"
+
+
+def test_terms_that_differ_are_allowed_no_more_than_before() -> None:
+    x = draw(40, 4096)
+    (one,), _ = bounded(lambda t: t.sum(-1), x)
+    assert (allowed(one) <= 1.5 * FACTOR * ROUNDING.unit * (32 + 3) * x.double().abs().sum(-1)).all()

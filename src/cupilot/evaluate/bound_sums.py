@@ -29,8 +29,16 @@ def averaged(shadows: Shadows, func: Any, args: Args, kwargs: Keywords) -> Any:
 
     terms = applied(finite_magnitude)
     share = applied(_counts) * terms_per_unit(name_of(func), args, kwargs, out)
-    growth = share.clamp(min=1.0).sqrt() * _COHERENCE if _repeats(args) else _growth(shadows, share)
+    if _repeats(args):
+        growth = share.clamp(min=1.0).sqrt() * _COHERENCE
+    else:
+        runs = applied(_in_runs(name_of(func), args)) * terms_per_unit(name_of(func), args, kwargs, out)
+        coherent = torch.maximum(share, runs).clamp(min=1.0).sqrt() * _COHERENCE
+        growth = torch.where(runs * _MANY > share, coherent, _growth(shadows, share))
     error = applied(shadows.error) + growth * terms
+    if name_of(func) in ("sum", "mean"):
+        lost = applied(lambda tensor: _too_small(tensor, _summed(name_of(func), tensor, args)))
+        error = error + lost / (FACTOR * shadows.rounding.unit)
     if name_of(func) != "cumsum":
         error = error + finite_magnitude(out)
     shadows.put(out, error + shadows.rounding.underflow)
@@ -52,19 +60,58 @@ def _repeats(args: Args) -> bool:
     """Many terms are one and the same number: their rounding errors are too, and add up."""
     for tensor in floats(args):
         sample = tensor.reshape(-1)[:: max(1, tensor.numel() // _SAMPLE)]
-        if int((sample == sample.median()).sum()) * 8 > sample.numel() > 0 and bool(sample.median() != 0):
+        same = int((sample == sample.median()).sum())
+        if same * _MANY > sample.numel() > 0 and bool(sample.median() != 0):
             return True
     return False
 
 
+def _in_runs(name: str, args: Args) -> Callable[[torch.Tensor], torch.Tensor]:
+    """One where a term stands in a run of equal ones along a dimension that is summed over.
+
+    Zeros with one value among them become such runs when a mean is subtracted, in each line other ones.
+    """
+
+    def change(tensor: torch.Tensor) -> torch.Tensor:
+        found = torch.zeros_like(tensor)
+        for dim in _summed(name, tensor, args):
+            length = tensor.shape[dim] - _RUN + 1
+            if length < 1:
+                continue
+            first = tensor.narrow(dim, 0, length)
+            run = (first == tensor.narrow(dim, 1, length)) & (first == tensor.narrow(dim, _RUN - 1, length))
+            found.narrow(dim, 0, length).masked_fill_(run & (first != 0), 1.0)
+        return found
+
+    return change
+
+
+def _too_small(tensor: torch.Tensor, dims: list[int]) -> torch.Tensor:
+    """The terms that vanish one by one when they are added to the largest, however much they are together."""
+    magnitude = finite_magnitude(tensor)
+    if not magnitude.numel() or not dims:
+        return torch.zeros_like(magnitude)
+    return magnitude.masked_fill_(magnitude > 2 * _SMALLEST * magnitude.amax(dims, keepdim=True), 0.0)
+
+
+def _summed(name: str, tensor: torch.Tensor, args: Args) -> list[int]:
+    """The dimensions that a sum, mean or scan runs over; all of them where it is not said."""
+    if name in ("sum", "mean", "cumsum") and len(args) > 1 and args[1] not in (None, [], ()):
+        return [args[1]] if isinstance(args[1], int) else list(args[1])
+    return list(range(tensor.dim()))
+
+
+_SMALLEST = 2.0**-24  # of the largest term: half a unit in its last place
 _SAMPLE = 1024
+_MANY = 8  # one term in so many
+_RUN = 8
 _COHERENCE = COHERENT_FACTOR / FACTOR
 
 
 def _counts(tensor: torch.Tensor) -> torch.Tensor:
     """One where a term can move the sum at all."""
     magnitude = finite_magnitude(tensor)
-    return (magnitude > 2.0**-24 * magnitude.max()).double() if tensor.numel() else magnitude
+    return (magnitude > _SMALLEST * magnitude.max()).double() if tensor.numel() else magnitude
 
 
 def _growth(shadows: Shadows, count: torch.Tensor) -> torch.Tensor:

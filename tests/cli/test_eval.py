@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from cupilot.cli.main import main
+from cupilot.evaluate.result import Evaluation, Verdict
+from cupilot.types import Stage, Undecided
 
 PROBLEM = """
 import torch
@@ -147,3 +149,87 @@ def test_a_full_disk_is_no_crash(
     monkeypatch.setattr("cupilot.evaluate.reference_cache._pack", full)
     assert evaluated("problem.py", "kernel.cpp") == 2
     assert "No space left on device" in capsys.readouterr().err
+
+
+RIGHT = """/* cupilot 1
+launch:
+    rows, cols = x.shape
+    work[1](x, out, x.numel)
+*/
+extern "C" void work(long, const float* x, float* out, long n) {
+    for (long i = 0; i < n; i++) out[i] = x[i] * x[i];
+}
+"""
+
+
+def test_a_time_that_cannot_be_told_leaves_what_is_known(
+    evaluated: Eval, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cupilot.evaluate.pipeline.time_at", lambda *_: Undecided("the machine is busy"))
+    square = PROBLEM.replace("self.norm(x).sum(), x + 1", "x * x")
+    Path("problem.py").write_text(square)
+    Path("kernel.cpp").write_text(RIGHT)
+    assert evaluated("problem.py", "kernel.cpp", "--json") == 3
+    said = json.loads(capsys.readouterr().out)
+    assert (said["verdict"], said["stage"], said["kind"]) == ("undecided", "time", "none")
+    assert said["reason"].startswith("the machine is busy (the kernel is right on ")
+    assert said["error"]["ratio"] <= 1 and said["shapes"][-1] == "target" and said["time_s"] is None
+
+
+@pytest.mark.parametrize(
+    ("verdict", "code"), [(Verdict.PASSED, 0), (Verdict.FAILED, 1), (Verdict.UNDECIDED, 3)]
+)
+def test_the_exit_code_is_the_verdict(
+    evaluated: Eval, monkeypatch: pytest.MonkeyPatch, verdict: Verdict, code: int
+) -> None:
+    monkeypatch.setattr(
+        "cupilot.cli.eval.evaluate", lambda *_, **__: Evaluation(verdict, Stage.TIME, "because")
+    )
+    assert evaluated("problem.py", "kernel.cpp") == code
+    assert evaluated("problem.py", "kernel.cpp", "--json") == code
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "words"),
+    [
+        (KeyboardInterrupt(), 130, ""),
+        (PermissionError(13, "Permission denied", "/cache"), 2, "CUPILOT_CACHE"),
+        (RuntimeError("our own mistake"), 2, "a fault of cuPilot, not a verdict"),
+        (OSError(5, "Input/output error"), 2, "a fault of cuPilot, not a verdict"),
+    ],
+)
+def test_no_fault_looks_like_a_verdict(
+    evaluated: Eval,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    fault: BaseException,
+    code: int,
+    words: str,
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise fault
+
+    monkeypatch.setattr("cupilot.cli.eval.evaluate", broken)
+    assert evaluated("problem.py", "kernel.cpp", "--json") == code
+    out, err = capsys.readouterr()
+    assert not out and words in err
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\x00\xff\xfe\x90", b"int x;", b"/* cupilot 1\nlaunch:\n    f[1](x\n*/"]
+)
+def test_no_file_is_too_odd_to_be_answered(
+    evaluated: Eval, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    Path("kernel.cpp").write_bytes(content)
+    code = evaluated("problem.py", "kernel.cpp", "--json")
+    out, err = capsys.readouterr()
+    said = json.loads(out)["reason"] if code == 1 else err
+    assert (code == 1 and said.startswith("line ")) or (code == 2 and "UTF-8" in said)
+
+
+def test_more_threads_than_the_machine_has_is_a_usage_error(
+    evaluated: Eval, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert evaluated("problem.py", "kernel.cpp", "--threads", "100000") == 2
+    assert "threads" in capsys.readouterr().err

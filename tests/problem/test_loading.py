@@ -249,6 +249,12 @@ def test_functions_and_modules_make_problems() -> None:
     assert not torch.equal(problem.draw(1)["input"], problem.draw(2)["input"])
 
 
+def test_functions_of_torch_need_no_names() -> None:
+    product = from_function(torch.matmul, lambda: [torch.randn(3, 4), torch.randn(4, 5)])
+    assert list(names(product)) == ["x0", "x1"]
+    assert list(names(from_function(torch.exp, [torch.randn(3)]))) == ["x"]
+
+
 def test_plain_tensor_attributes_are_handed_to_kernels(load_problem: LoadProblem) -> None:
     problem = load_problem(
         """
@@ -302,6 +308,8 @@ def module(forward: str, inputs: str = "torch.randn(4, 4)", init: str = "pass") 
         (module("range): return range"), "belongs to its language"),
         (module("x): return x.mean().item()", "torch.randn(3)"), "returns a float"),
         (module("x): return None"), "returns no tensor"),
+        (module("x): return x * 2", "torch.randn(0, 4)"), "no elements"),
+        (module("x): return x.cuda()"), "forward failed with"),
         (module("x): return torch.fft.fft(x)"), "complex"),
         (module("x): return x.to_sparse()"), "sparse|Sparse"),
         (module("x): return x[x > 0]"), "depends on the values"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import traceback
 from pathlib import Path
 from typing import Annotated
 
@@ -88,6 +89,7 @@ def optimize(
         patience=patience,
         roofline=not no_roofline,
         pool=not no_pool,
+        ahead=model is not None,
         hold_out=hold_out,
     )
     if dry_run:
@@ -169,7 +171,12 @@ def eval_command(
 
 @app.command()
 def roofline(
-    problem: ProblemArgument, device: DeviceOption = "cpu", size: SizeOption = None, json: JsonOption = False
+    problem: ProblemArgument,
+    device: Annotated[
+        str, typer.Option(help='cpu, a GPU such as "H100 SXM" on paper, or several with commas.')
+    ] = "cpu",
+    size: SizeOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Zone, floors and what binds the problem: no kernel needed."""
     from cupilot.cli.roofline import run
@@ -229,18 +236,24 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
-            raise
-        _complain(
-            UsageError(
-                f"cannot write: {error}",
-                hint="free some room, or set CUPILOT_CACHE to a folder on a disk that has some",
-            )
-        )
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES):
+            hint = "free some room, or set CUPILOT_CACHE to a folder on a disk that has some"
+            _complain(UsageError(f"cannot write: {error}", hint=hint))
+        else:
+            _own_fault()
         sys.exit(FAULT)
     except KeyboardInterrupt:
         Console(stderr=True).print("interrupted")
         sys.exit(130)
+    except Exception:  # noqa: BLE001  the one broad catch: exit code 1 would read as a verdict
+        _own_fault()
+        sys.exit(FAULT)
+
+
+def _own_fault() -> None:
+    """Says what is being handled, in full."""
+    traceback.print_exc()
+    _complain(CupilotError("a fault of cuPilot, not a verdict", hint="please report the lines above"))
 
 
 def _complain(error: CupilotError) -> None:

@@ -135,7 +135,8 @@ class _Evaluating:
         if isinstance(outcome, Failed):
             return self.so_far.failed_at(outcome)
         if isinstance(outcome, Undecided):
-            return replace(self.so_far, verdict=Verdict.UNDECIDED, reason=outcome.reason)
+            right = f" (the kernel is {self.so_far.reason})" if self.so_far.reason else ""
+            return replace(self.so_far, verdict=Verdict.UNDECIDED, reason=outcome.reason + right)
         return self.so_far
 
     def _stages(self) -> Failed | Undecided | None:
@@ -303,7 +304,9 @@ def _right(found: Verified) -> str:
 def _notes(problem: Problem, found: Verified) -> tuple[str, ...]:
     notes = []
     if found.scaled:
-        notes.append("the reference is too large at the target: checked at scaled shapes")
+        notes.append(
+            f"the reference is too large at the target: checked at {found.suite.shape(found.shapes[-1])}"
+        )
     if problem.fixed_shape:
         notes.append("the problem fixes its shape: held-out shapes are not checked")
     if found.sketched:

@@ -75,7 +75,10 @@ def flatten_outputs(value: Any) -> dict[str, torch.Tensor]:
 
 
 def _parameter_names(forward: Callable[..., Any], arguments: Sequence[Any]) -> list[str]:
-    signature = inspect.signature(forward)
+    try:
+        signature = inspect.signature(forward)
+    except ValueError:  # a function of torch itself, such as torch.matmul, does not say
+        return ["x"] if len(arguments) == 1 else [f"x{index}" for index in range(len(arguments))]
     try:
         bound = signature.bind(*arguments)
     except TypeError as error:

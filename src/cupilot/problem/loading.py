@@ -15,6 +15,7 @@ from torch import nn
 from cupilot.errors import ProblemError
 from cupilot.problem import suite
 from cupilot.problem.capture import capture
+from cupilot.problem.cases import ShapeCase
 from cupilot.problem.graph import Graph
 from cupilot.problem.precision import Precision, default_precision, parse_precision
 from cupilot.problem.problem import Problem, target_cases
@@ -45,7 +46,8 @@ def from_function(
     """A problem from a function (or a module) and a list of its arguments, or a callable that makes the list.
 
     A callable is drawn from with different seeds and so teaches the domains of the inputs; a list stands for
-    itself. A module keeps the weights it has.
+    itself. A module keeps the weights it has. Arguments of a function that does not tell their names, such as
+    `torch.matmul`, are `x0`, `x1`, ..., or `x` where there is one.
     """
     module = copy.deepcopy(function) if isinstance(function, nn.Module) else _Function(function)
     make_inputs = inputs if callable(inputs) else partial(_copied, inputs)
@@ -116,9 +118,18 @@ def _problem(
     program = build_program(make_model, make_inputs, arguments[0], path, declared)
     targets = target_cases(program, arguments)
     precision = declared or default_precision(targets[0].signature.tensors)
+    _refuse_emptiness(targets)
     graph = capture(program, targets[0].signature)
     _refuse_rounding(graph, precision)
     return Problem(name, text, program, targets, precision, graph, fixed_shape, path, size)
+
+
+def _refuse_emptiness(targets: tuple[ShapeCase, ...]) -> None:
+    empty = next((spec for case in targets for spec in case.signature.outputs if not spec.numel), None)
+    if empty is not None:
+        raise ProblemError(
+            f"{empty} has no elements: there is nothing to compute", hint="give inputs extents above zero"
+        )
 
 
 def _refuse_rounding(graph: Graph, precision: Precision) -> None:

@@ -66,6 +66,8 @@ def guarded(path: Path | None, doing: str, hint: str = "") -> Iterator[None]:
         own = [frame for frame in frames if path is not None and frame.filename == str(path)]
         place = f"{path}:{own[-1].lineno}: " if own else f"{path}: " if path else ""
         reason = str(error).strip().split("\n")[0]
+        if "CUDA" in reason or "NVIDIA" in reason:
+            hint = "make tensors and modules on the CPU: cuPilot hands them to the device itself"
         raise ProblemError(
             f"{place}{doing} failed with {type(error).__name__}: {reason}",
             hint=hint or "make sure that Model(*get_init_inputs())(*get_inputs()) runs in plain PyTorch",

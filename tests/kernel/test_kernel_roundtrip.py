@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -287,8 +288,24 @@ def test_any_text(text):
     shows_only_our_errors("/* cupilot 1\ntune:\n " + text + "\nwhere:\n " + text + "\nlaunch:\n k[1]()\n*/ x")
 
 
+ROOT = Path(__file__).parents[2]
+
+
+def kernels_in(document: Path) -> list[tuple[str, str]]:
+    """The fenced blocks that are kernel files: the language they are marked with, and the text."""
+    blocks = [block.partition("\n") for block in document.read_text().split("```")[1::2]]
+    return [(language, text) for language, _, text in blocks if text.startswith("/* cupilot")]
+
+
 def test_the_documents_examples():
-    document = Path(__file__).parents[2] / "docs" / "kernel-file.md"
-    blocks = [block for block in document.read_text().split("```")[1::2] if "/* cupilot" in block]
-    assert [block.partition("\n")[0] for block in blocks] == ["cpp", "cuda"]
-    assert all(parse_kernel(block.partition("\n")[2]).summary for block in blocks)
+    blocks = kernels_in(ROOT / "docs" / "kernel-file.md")
+    assert [language for language, _ in blocks] == ["cpp", "cuda"]
+    assert all(parse_kernel(text).summary for _, text in blocks)
+
+
+@pytest.mark.parametrize(
+    "document", ["README.md", *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/**/*.md"))]
+)
+def test_kernels_in_any_document_parse(document):
+    for _, text in kernels_in(ROOT / document):
+        assert parse_kernel(text).source

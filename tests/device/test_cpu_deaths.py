@@ -114,6 +114,7 @@ def test_a_library_that_cannot_be_loaded_is_a_verdict():
     [
         (N, "outside `out`: byte 0 past its end"),
         (N + 1000, "outside `out`: byte 4000 past its end"),
+        (N + 100_000, "outside `out`: byte 400000 past its end"),
         (-1, "outside `out`: byte 4 before its start"),
     ],
 )

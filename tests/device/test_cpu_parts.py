@@ -15,7 +15,7 @@ from cupilot.device import elf, native, sandbox
 from cupilot.device.base import Compiled, Ring
 from cupilot.device.inspection import inspect_elf
 from cupilot.device.jail import run_jailed
-from cupilot.device.layout import PAGE, lay_out
+from cupilot.device.layout import HUGE_PAGE, PAGE, lay_out
 from cupilot.errors import DeviceUnavailable
 from cupilot.kernel.plan import Plan, ScratchSpec
 from cupilot.types import DType, Role, Signature, TensorSpec
@@ -159,6 +159,7 @@ def test_every_tensor_has_a_page_of_guard_on_both_sides(ins, outs, scratch, inpu
     assert all(end - start >= PAGE for start, end, what in spans if what == "guard")
     assert [start for start, _, _ in spans] == [0, *[end for _, end, _ in spans[:-1]]]  # no gap, no overlap
     assert spans[-1][1] == layout.size
+    assert layout.size % HUGE_PAGE == 0  # what the runner claims: none of it is left unwatched
 
 
 def test_the_probes_agree_with_what_the_other_tests_rely_on():

@@ -15,16 +15,14 @@ from cupilot.kernel.plan import Launch, Plan, TensorArg, Zero
 CPU_LIMIT_S = 900
 _MAGIC = 0x3152544F4C495055
 _VALUE, _INPUT_SLOT, _OUTPUT_SLOT, _FIXED = range(4)
-_HUGE_PAGE = 2 << 20
 _BEYOND_BUFFERS = 1 << 30  # address space for libraries and the first thread's stack
 _PER_THREAD = 16 << 20
 
 
 def pack_block(compiled: Compiled, plan: Plan, layout: Layout, ring: Ring, threads: int) -> bytes:
     kernels = list(dict.fromkeys(step.kernel for step in plan.steps if isinstance(step, Launch)))
-    arena = -(-layout.size // _HUGE_PAGE) * _HUGE_PAGE
-    address_space = arena + _BEYOND_BUFFERS + threads * _PER_THREAD
-    words = [os.getpid(), threads, ring.inputs, ring.outputs, arena, address_space, CPU_LIMIT_S]
+    address_space = layout.size + _BEYOND_BUFFERS + threads * _PER_THREAD
+    words = [os.getpid(), threads, ring.inputs, ring.outputs, layout.size, address_space, CPU_LIMIT_S]
     words += [len(kernels), len(plan.steps), *_text(str(compiled.library))]
     for name in kernels:
         words += _text(f"cupilot_entry_{name}")

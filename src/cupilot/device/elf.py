@@ -122,12 +122,10 @@ class Elf:
                 left -= relocations[at]
                 at += relocations[at]
 
-    def relocation_types(self) -> set[int]:
-        found: set[int] = set()
-        for section in self.sections:
-            if section.type == SHT_RELA:
-                found.update(info & 0xFFFFFFFF for _, info, _ in _table(self.contents(section), "<QQq"))
-        return found
+    def relocations(self) -> list[tuple[int, int]]:
+        """Where the loader will write, and the type of what it will write there."""
+        tables = [self.contents(section) for section in self.sections if section.type == SHT_RELA]
+        return [(at, info & 0xFFFFFFFF) for table in tables for at, info, _ in _table(table, "<QQq")]
 
     def contents(self, section: Section) -> bytes:
         if section.type == SHT_NOBITS:

@@ -31,6 +31,8 @@ _PAGE = 4096
 _PLAIN_TAGS = frozenset({*range(1, 12), 20, 22, 23, 24, 30, 0x6FFFFEF5, *range(0x6FFFFFF0, 0x70000000)})
 _NEEDED = frozenset({"libm.so.6", "libmvec.so.1", "libgcc_s.so.1", "libc.so.6", "ld-linux-x86-64.so.2"})
 _R_X86_64_COPY, _R_X86_64_IRELATIVE = 5, 37
+_WORD_BYTES = 8
+_LISTING_BYTES = 64 << 20  # a disassembly longer than that belongs to no kernel
 _SPELLINGS = {
     "_Znwm": "operator new",
     "_Znam": "operator new[]",
@@ -47,6 +49,8 @@ _MODE, _CACHE = "changes how floating-point numbers are handled", "flushes cache
 _FORBIDDEN_INSTRUCTIONS = {
     "syscall": "makes system calls",
     "sysenter": "makes system calls",
+    "vmcall": "makes system calls",
+    "vmmcall": "makes system calls",
     "int": "raises interrupts",
     "rdtsc": "reads the time-stamp counter",
     "rdtscp": "reads the time-stamp counter",
@@ -58,9 +62,11 @@ _FORBIDDEN_INSTRUCTIONS = {
     **dict.fromkeys(("umonitor", "umwait", "tpause", "monitorx", "mwaitx", "rdpru"), _TIME),
     **dict.fromkeys(("rdrand", "rdseed"), _DICE),
     **dict.fromkeys(("ldmxcsr", "vldmxcsr", "fldcw", "fldenv", "frstor", "fxrstor", "xrstor"), _MODE),
+    **dict.fromkeys(("xrstor64", "fxrstor64", "popf", "popfq", "popfw"), _MODE),
     **dict.fromkeys(("clflush", "clflushopt", "clwb", "cldemote", "wbnoinvd"), _CACHE),
     **dict.fromkeys(
-        ("cpuid", "rdpid", "xgetbv", "sidt", "sgdt", "sldt", "str"), "looks at the machine it runs on"
+        ("cpuid", "rdpid", "xgetbv", "sidt", "sgdt", "sldt", "str", "smsw", "lsl", "lar", "verr", "verw"),
+        "looks at the machine it runs on",
     ),
 }
 
@@ -123,7 +129,8 @@ def _start_up(library: Elf) -> str | None:
 
 def _loader_tricks(library: Elf) -> str | None:
     symbols = library.symbols(elf.SHT_SYMTAB) + library.symbols(elf.SHT_DYNSYM)
-    types = library.relocation_types()
+    relocations = library.relocations()
+    types = {kind for _, kind in relocations}
     if _R_X86_64_IRELATIVE in types or any(s.type == elf.STT_GNU_IFUNC for s in symbols):
         return "chooses functions while it is loaded (IFUNC)"
     dynamic = library.dynamic()
@@ -137,9 +144,21 @@ def _loader_tricks(library: Elf) -> str | None:
         return f"asks for the library `{min(unknown)}`: only mathematics can be called"
     if _R_X86_64_COPY in types:
         return "copies data out of another library"
+    if not all(_may_be_filled_in(library, at) for at, _ in relocations):
+        return "would have the loader write outside its tables of addresses (a relocation of its own)"
     if any(s.type == elf.PT_GNU_STACK and s.flags & elf.PF_X for s in library.segments):
         return "asks for an executable stack"
     return None
+
+
+def _may_be_filled_in(library: Elf, at: int) -> bool:
+    """Whether the loader may write a word there: into the library, and not into what steers the loader."""
+    spans = {
+        kind: [(s.address, s.address + s.memory_bytes) for s in library.segments if s.type == kind]
+        for kind in (elf.PT_GNU_RELRO, elf.PT_DYNAMIC)
+    }
+    inside = any(low <= at and at + _WORD_BYTES <= high for low, high in spans[elf.PT_GNU_RELRO])
+    return inside and not any(low < at + _WORD_BYTES and at < high for low, high in spans[elf.PT_DYNAMIC])
 
 
 def _foreign_calls(library: Elf) -> str | None:
@@ -188,9 +207,10 @@ def inspect_instructions(library: Path, work: Path) -> str | None:
     objdump = shutil.which("objdump")
     if objdump is None:
         return None
-    listing = run_jailed(
-        [objdump, "-d", "--no-show-raw-insn", "--no-addresses", str(library)], work, read=[library]
-    )
+    command = [objdump, "-d", "--no-show-raw-insn", "--no-addresses", str(library)]
+    listing = run_jailed(command, work, read=[library], most_bytes=_LISTING_BYTES)
+    if listing.ended is not None:
+        return f"cannot be looked through: disassembling it {listing.ended}"
     for line in listing.output.splitlines():
         if line[:1] != "\t":
             continue

@@ -33,7 +33,12 @@ class Jailed:
 
 
 def run_jailed(
-    command: Sequence[str], work: Path, *, read: Sequence[Path] = (), limit_s: float = 30.0
+    command: Sequence[str],
+    work: Path,
+    *,
+    read: Sequence[Path] = (),
+    limit_s: float = 30.0,
+    most_bytes: int = LOG_LIMIT_BYTES,
 ) -> Jailed:
     """Run `command` in `work`, which it may write; it can read what a compiler needs, and `read`."""
     readable = [*_SYSTEM, *_toolchain(), *map(str, read)]
@@ -48,7 +53,7 @@ def run_jailed(
         start_new_session=True,
     )
     try:
-        output, ended = _listen(process, time.monotonic() + limit_s, limit_s)
+        output, ended = _listen(process, limit_s, most_bytes)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -58,9 +63,10 @@ def run_jailed(
     return Jailed(status, output.decode(errors="replace"), ended)
 
 
-def _listen(process: subprocess.Popen[bytes], deadline: float, limit_s: float) -> tuple[bytes, str | None]:
+def _listen(process: subprocess.Popen[bytes], limit_s: float, most_bytes: int) -> tuple[bytes, str | None]:
     """Collect output until the program closes it; then the program's own end, all before the deadline."""
     assert process.stdout is not None
+    deadline = time.monotonic() + limit_s
     parts: list[bytes] = []
     size = 0
     with selectors.DefaultSelector() as selector:
@@ -73,8 +79,8 @@ def _listen(process: subprocess.Popen[bytes], deadline: float, limit_s: float) -
                 break
             parts.append(part)
             size += len(part)
-            if size > LOG_LIMIT_BYTES:
-                return b"".join(parts), f"printed more than {LOG_LIMIT_BYTES >> 20} MB"
+            if size > most_bytes:
+                return b"".join(parts), f"printed more than {most_bytes >> 20} MB"
     try:
         process.wait(max(0.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:

@@ -1,18 +1,20 @@
 """Where everything lies in the runner's memory: slots of tensors, with guard zones on both sides of each.
 
-Every tensor begins at a page boundary. A guard zone begins at the very byte after a tensor's last one.
+Every tensor begins at a page boundary. A guard zone begins at the very byte after a tensor's last one. The
+last one fills the huge page that it begins in: nothing in this memory can be written unnoticed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cupilot.device.base import Ring
 from cupilot.kernel.plan import Plan, ScratchSpec
 from cupilot.types import Signature, TensorSpec
 
 PAGE = 4096
+HUGE_PAGE = 2 << 20
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,11 @@ def lay_out(signature: Signature, plan: Plan, ring: Ring) -> Layout:
     guards: list[Guard] = []
     inputs, end = _ring(signature.tensors, ring.inputs, 0, guards)
     outputs, end = _ring(signature.outputs, ring.outputs, end, guards)
-    scratch, end = _ring(plan.scratch, 1, end, guards)
-    return Layout(inputs, outputs, scratch, tuple(guards), end)
+    scratch, end = _ring(plan.scratch, 1 if plan.scratch else 0, end, guards)
+    size = -(-end // HUGE_PAGE) * HUGE_PAGE
+    if guards:
+        guards[-1] = replace(guards[-1], size=guards[-1].size + size - end)
+    return Layout(inputs, outputs, scratch, tuple(guards), size)
 
 
 def _ring(

@@ -65,20 +65,23 @@ class Worker:
 
     def introduction(self, limit_s: float) -> tuple[int, int, str] | None:
         """What a process says once it is ready: a status, an address, words. None: nothing, in time."""
+        deadline_s = time.monotonic() + limit_s
+        header = self._receive(_HEADER.size, deadline_s)
+        if len(header) < _HEADER.size:
+            return None
+        status, base, size = _HEADER.unpack(header)
+        words = self._receive(min(size, _MOST_WORDS), deadline_s).decode(errors="replace")
+        return status, base, "".join(c if c.isprintable() or c == "\n" else "?" for c in words)
+
+    def _receive(self, size: int, deadline_s: float) -> bytes:
+        """So many bytes, or fewer if the process ends or is late."""
         answer = b""
-        while len(answer) < _HEADER.size:
-            part = os.read(self.answers, _HEADER.size - len(answer)) if self._has_answer(limit_s) else b""
-            if not part:
-                return None
-            answer += part
-        status, base, size = _HEADER.unpack(answer)
-        words = b""
-        while len(words) < min(size, _MOST_WORDS) and self._has_answer(1.0):
-            part = os.read(self.answers, _MOST_WORDS)
+        while len(answer) < size and self._has_answer(max(0.0, deadline_s - time.monotonic())):
+            part = os.read(self.answers, size - len(answer))
             if not part:
                 break
-            words += part
-        return status, base, words.decode(errors="replace")
+            answer += part
+        return answer
 
     def cpu_time_ns(self) -> int:
         """CPU time of the process so far; exact while it is not running on another core."""

@@ -169,7 +169,8 @@ def _set_up(module: _Module, request: Mapping[str, Any]) -> tuple[int, list[Call
 
 
 def _reserve(size: int) -> mmap.mmap:
-    region = mmap.mmap(-1, max(size, mmap.PAGESIZE))
+    """Private memory: what `mmap` gives by default is shared, and shared memory gets no huge pages."""
+    region = mmap.mmap(-1, max(size, mmap.PAGESIZE), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     region.madvise(_MADV_HUGEPAGE)
     return region
 

@@ -146,3 +146,70 @@ def _narrowed(source: str) -> str:
     """The low bits of %1 in a register of the source's size, called t."""
     size = {"8": "32", "16": "16", "32": "32", "64": "64"}[source[1:]]
     return "" if size == "64" else f".reg .b{size} t; cvt.u{size}.u64 t, %1;"
+
+
+@pytest.mark.parametrize("target", ["f16", "bf16"])
+@pytest.mark.parametrize("source", ["s32", "u32", "s64", "u64", "f64"])
+def test_wide_numbers_to_halves_in_every_mode(target: str, source: str) -> None:
+    rng = np.random.default_rng(7)
+    if source == "f64":
+        values = np.ldexp(rng.standard_normal(COUNT), rng.integers(-40, 20, COUNT))
+        bits = values.view(np.uint64)
+    else:
+        values = (rng.integers(-(2**31), 2**31, COUNT) >> rng.integers(0, 28, COUNT)).astype(np.float64)
+        values = np.abs(values) if source[0] == "u" else values
+        bits = values.astype(np.int64).view(np.uint64)
+    texts = [(f"cvt.{mode}.{target}.{source} %0, %1;", "h") for mode in MODES]
+    found = sweep_kit.sweep(texts, bits, letter="r" if source[1:] == "32" else "l")
+    for mode, got in zip(MODES, found, strict=True):
+        assert np.array_equal(VALUE[target](got), NARROW[target](values, mode)), mode
+
+
+@pytest.mark.parametrize("kind", ["f16", "bf16"])
+def test_halves_to_whole_numbers_and_to_each_other(kind: str) -> None:
+    values = VALUE[kind](EVERY)
+    other = "bf16" if kind == "f16" else "f16"
+    texts = [(f"cvt.{mode}.{kind}.{kind} %0, %1;", "h") for mode in ROUND]
+    *whole, across = sweep_kit.sweep([*texts, (f"cvt.rn.{other}.{kind} %0, %1;", "h")], EVERY)
+    with np.errstate(invalid="ignore"):
+        for (mode, rounding), got in zip(ROUND.items(), whole, strict=True):
+            assert sweep_kit.same(VALUE[kind](got), rounding(values)), mode
+    assert sweep_kit.same(VALUE[other](across), NARROW[other](values))
+
+
+def test_pairs_whole_floats_and_small_integers() -> None:
+    rng = np.random.default_rng(11)
+    a, b = (rng.integers(0x38000000, 0x48000000, COUNT, dtype=np.uint64) for _ in range(2))
+    a |= rng.integers(0, 2, COUNT, dtype=np.uint64) << np.uint64(31)
+    x, y = sweep_kit.f32_value(a), sweep_kit.f32_value(b)
+    pairs = {
+        f"cvt.{mode}{relu}.{kind}x2.f32 %0, %1, %2;": (kind, mode, bool(relu))
+        for kind in ("f16", "bf16") for mode in ("rn", "rz") for relu in ("", ".relu")
+    }  # fmt: skip
+    found = sweep_kit.sweep([(text, "r") for text in pairs], a, b, letter="r")
+    for (text, (kind, mode, relu)), got in zip(pairs.items(), found, strict=True):
+        for half, v in ((got >> np.uint64(16), x), (got & np.uint64(0xFFFF), y)):
+            wanted = NARROW[kind](np.maximum(v, 0) if relu else v, mode)
+            assert np.array_equal(VALUE[kind](half), wanted), text
+    texts = [(f"cvt.{mode}.f32.f32 %0, %1;", "r") for mode in ROUND]
+    texts += [
+        ("cvt.rn.f32.s8 %0, %1;", "r"),
+        ("cvt.rn.f32.u8 %0, %1;", "r"),
+        ("cvt.rn.tf32.f32 %0, %1;", "r"),
+    ]
+    *whole, signed, unsigned, tf32 = sweep_kit.sweep(texts, a, letter="r")
+    for (mode, rounding), got in zip(ROUND.items(), whole, strict=True):
+        assert sweep_kit.same(sweep_kit.f32_value(got), rounding(x)), mode
+    assert np.array_equal(sweep_kit.f32_value(signed), a.astype(np.int8).astype(np.float64))
+    assert np.array_equal(sweep_kit.f32_value(unsigned), a.astype(np.uint8).astype(np.float64))
+    assert np.array_equal(sweep_kit.f32_value(tf32), sweep_kit.rounded(x, 11, -126, np.inf))
+    doubles = [(f"cvt.{mode}.f64.f64 %0, %1;", "l") for mode in ROUND]
+    doubles += [("cvt.rn.f64.s8 %0, %1;", "l"), ("cvt.rn.f64.u8 %0, %1;", "l")]
+    wide = (x * 1.000001).view(np.uint64)
+    *whole, signed, unsigned = sweep_kit.sweep(doubles[:4], wide, letter="l") + sweep_kit.sweep(
+        doubles[4:], a, letter="r"
+    )
+    for (mode, rounding), got in zip(ROUND.items(), whole, strict=True):
+        assert sweep_kit.same(got.view(np.float64), rounding(wide.view(np.float64))), mode
+    assert np.array_equal(signed.view(np.float64), a.astype(np.int8).astype(np.float64))
+    assert np.array_equal(unsigned.view(np.float64), a.astype(np.uint8).astype(np.float64))

@@ -42,6 +42,28 @@ def test_single_precision_that_flushes() -> None:
             assert sweep_kit.same(sweep_kit.f32_value(got), _flushed(_f32(exact))), name
 
 
+def test_fused_single_precision_that_flushes() -> None:
+    """Where doubles hold product and sum exactly: factors of 12 bits, sums around the smallest number."""
+    a = _floats(21, 0x3F80, 0x4000) << np.uint64(16)
+    b = _floats(22, 0x0000, 0x0180) << np.uint64(16)
+    c = _floats(23, 0x8000, 0x8180) << np.uint64(16)
+    (got,) = sweep_kit.sweep([("fma.rn.ftz.f32 %0, %1, %2, %3;", "r")], a, b, c, letter="r")
+    x, y, z = (_flushed(sweep_kit.f32_value(v)) for v in (a, b, c))
+    assert sweep_kit.same(sweep_kit.f32_value(got), _flushed(_f32(x * y + z)))
+
+
+def test_coarse_double_precision() -> None:
+    bits = np.random.default_rng(24).integers(0x3E00 << 48, 0x4200 << 48, COUNT, dtype=np.uint64)
+    v = bits.view(np.float64)
+    texts = [("rcp.approx.ftz.f64 %0, %1;", "l"), ("rsqrt.approx.ftz.f64 %0, %1;", "l"),
+             ("rsqrt.approx.f64 %0, %1;", "l")]  # fmt: skip
+    found = sweep_kit.sweep(texts, bits, letter="l")
+    for exact, bound, got in zip(
+        (1 / v, v**-0.5, v**-0.5), (2.0**-19, 2.0**-19, 2.0**-50), found, strict=True
+    ):
+        assert np.all(np.abs(got.view(np.float64) - exact) <= bound * exact)
+
+
 def test_division_and_roots_in_every_mode() -> None:
     a, b = _floats(5, 0x20000000, 0x60000000), _floats(6, 0x20000000, 0x60000000)
     x, y = sweep_kit.f32_value(a), sweep_kit.f32_value(b)

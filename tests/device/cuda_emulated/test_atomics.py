@@ -84,6 +84,10 @@ def test_exchanges_and_swaps_pass_values_from_hand_to_hand() -> None:
         passed[t] = atomicExch(reinterpret_cast<unsigned long long*>(wide), t + 1ull);
         atomicInc(reinterpret_cast<unsigned*>(counts), 6);
         atomicDec(reinterpret_cast<unsigned*>(counts) + 1, 6);
+        for (int old = 0, found;; old = found) {
+            found = atomicCAS(counts + 2, old, old + 5);
+            if (found == old) break;
+        }
         unsigned short* cell = reinterpret_cast<unsigned short*>(half);
         for (unsigned short old = 0, found;; old = found) {
             found = atomicCAS(cell, old, (unsigned short)(old + 3));
@@ -91,13 +95,13 @@ def test_exchanges_and_swaps_pass_values_from_hand_to_hand() -> None:
         }
     }"""
     shapes = {"out0": (1, DType.I32), "out1": (N, DType.I32), "out2": (1, DType.I64), "out3": (N, DType.I64),
-              "out4": (2, DType.I32), "out5": (1, DType.I16)}  # fmt: skip
+              "out4": (3, DType.I32), "out5": (1, DType.I16)}  # fmt: skip
     outputs = {name: ((size,), dtype) for name, (size, dtype) in shapes.items()}
     zeros = "\n".join(f"zero({name})" for name in outputs)
     found = emu_kit.compute(code, f"{zeros}\nk[2, 32]({', '.join(outputs)})", {}, outputs)
     for last, seen in (("out0", "out1"), ("out2", "out3")):
         assert sorted([*found[seen].tolist(), int(found[last][0])]) == list(range(N + 1))
-    assert found["out4"].tolist() == [N % 7, (7 - N % 7) % 7]
+    assert found["out4"].tolist() == [N % 7, (7 - N % 7) % 7, 5 * N]
     assert found["out5"][0] == 3 * N
 
 

@@ -76,7 +76,12 @@ def test_fused_where_the_sum_is_exact(kind: str) -> None:
     b |= rng.integers(0, 2, COUNT, dtype=np.uint64) << np.uint64(15)
     texts = [(f"fma.rn.{kind} %0, %1, %2, %3;", "h"), (f"fma.rn.relu.{kind} %0, %1, %2, %3;", "h")]
     plain, relu = sweep_kit.sweep(texts, a, b, c)
+    (packed,) = sweep_kit.sweep(
+        [(f"fma.rn.{kind}x2 %0, %1, %2, %3;", "r")], *(v | v << np.uint64(16) for v in (a, b, c)), letter="r"
+    )
     wanted = NARROW[kind](VALUE[kind](a) * VALUE[kind](b) + VALUE[kind](c))
+    assert np.array_equal(VALUE[kind](packed >> np.uint64(16)), wanted)
+    assert np.array_equal(VALUE[kind](packed & np.uint64(0xFFFF)), wanted)
     assert np.array_equal(VALUE[kind](plain), wanted)
     assert np.array_equal(VALUE[kind](relu), np.maximum(wanted, 0))
 

@@ -71,9 +71,16 @@ def test_narrow_loads_extend_and_addresses_know_their_space() -> None:
         asm volatile("ld.global.s8 %0, [%1];" : "=l"(wide) : "l"(x + threadIdx.x));
         asm volatile("ld.s8 %0, [%1];" : "=r"(plain) : "l"(s + threadIdx.x));
         asm volatile("ld.u8 %0, [%1];" : "=r"(zero) : "l"(s + threadIdx.x));
-        unsigned spaces = __isGlobal(x) | __isShared(x) << 1 | __isLocal(x) << 2 | __isGlobal(s) << 3;
-        spaces |= __isShared(s) << 4 | __isLocal(s) << 5 | __isGlobal(mine) << 6 | __isShared(mine) << 7;
-        spaces |= __isLocal(mine) << 8;
+        const void* places[3] = {x, s, mine};
+        unsigned spaces = 0;
+        for (int p = 0; p < 3; ++p) {
+            const void* place = places[p];
+            unsigned found;
+            asm volatile("{ .reg .pred a, b, c; .reg .b32 t; isspacep.global a, %1; isspacep.shared b, %1;"
+                         "isspacep.local c, %1; selp.u32 %0, 1, 0, a; selp.u32 t, 2, 0, b; or.b32 %0, %0, t;"
+                         "selp.u32 t, 4, 0, c; or.b32 %0, %0, t; }" : "=r"(found) : "l"(place));
+            spaces |= found << 3 * p;
+        }
         out[4 * threadIdx.x] = wide; out[4 * threadIdx.x + 1] = plain; out[4 * threadIdx.x + 2] = zero;
         out[4 * threadIdx.x + 3] = spaces;
     }"""
@@ -81,4 +88,4 @@ def test_narrow_loads_extend_and_addresses_know_their_space() -> None:
     found = emu_kit.compute(code, "k[1, 64](x, out)", {"x": x}, {"out": ((64, 4), DType.I64)})["out"]
     assert np.array_equal(found[:, 0], x) and np.array_equal(found[:, 1], x)
     assert np.array_equal(found[:, 2], x.view(np.uint8))
-    assert np.all(found[:, 3] == 0b1_0001_0001)
+    assert np.all(found[:, 3] == 0b100_010_001)

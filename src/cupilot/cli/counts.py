@@ -62,8 +62,9 @@ def _kernel(own: Facts) -> Iterator[tuple[str, str]]:
         opcodes = str(own["machine code"]).split(", ")
         more = f", {len(opcodes) - _OPCODES} more opcodes" if len(opcodes) > _OPCODES else ""
         yield "SASS", ", ".join(opcodes[:_OPCODES]) + more
-    if "executed" in own:
-        yield "executed", str(own["executed"])
+    for label in ("executed", "races between blocks"):
+        if label in own:
+            yield label, str(own[label])
 
 
 def _counters(facts: Facts) -> Iterator[tuple[str, str]]:

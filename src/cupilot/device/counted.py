@@ -64,6 +64,7 @@ class KernelCounts:
     occupancy: float
     limited_by: str
     machine_code: Mapping[str, int]  # how often each opcode stands in it; a loop counts once
+    races_followed: bool  # between blocks
 
     @property
     def active_lanes(self) -> float:

@@ -83,6 +83,8 @@ def _facts(counted: Counted) -> Mapping[str, float | str]:
         facts[f"{kernel.name}: shared bytes"] = kernel.shared_bytes
         facts[f"{kernel.name}: occupancy"] = f"{kernel.occupancy:.0%}, limited by {kernel.limited_by}"
         facts[f"{kernel.name}: executed"] = mix
+        if not kernel.races_followed:
+            facts[f"{kernel.name}: races between blocks"] = "not followed here: too many blocks with fences"
         code = ", ".join(f"{opcode} {n}" for opcode, n in kernel.machine_code.items())
         facts[f"{kernel.name}: machine code"] = code
     return facts

@@ -88,6 +88,21 @@ def test_what_is_unspecified_varies() -> None:
     assert not np.array_equal(first["out0"], second["out0"])
 
 
+def test_it_says_where_it_does_not_follow_races() -> None:
+    code = """
+    __global__ void k(float* out, int* count) {
+        out[blockIdx.x] = 1;
+        __threadfence();
+        atomicAdd(count, 1);
+    }"""
+    outputs = {"out0": ((3000,), DType.F32), "out1": ((1,), DType.I32)}
+    for blocks, followed in ((100, True), (3000, False)):
+        opened = emu_kit.open_kernel(code, f"zero(out1)\nk[{blocks}, 1](out0, out1)", {}, outputs)
+        with opened as session:  # type: ignore[union-attr]
+            session.run(0, 1, 1)
+            assert session.counted().kernels[0].races_followed is followed
+
+
 def test_printf_reaches_the_parent() -> None:
     code = r"""
     #include <stdio.h>

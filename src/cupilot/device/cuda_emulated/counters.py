@@ -40,6 +40,7 @@ class Executed:
     launches: tuple[Launch, ...]
     words: Words
     machine_code: Mapping[str, int]
+    races_followed: bool
 
 
 def digest(executed: Mapping[str, Executed], arch: str, multiprocessors: int) -> Counted:
@@ -87,6 +88,7 @@ def _kernel(name: str, one: Executed, arch: str) -> KernelCounts:
         occupancy=fits.fraction,
         limited_by=str(fits.limiter),
         machine_code=one.machine_code,
+        races_followed=one.races_followed,
     )
 
 

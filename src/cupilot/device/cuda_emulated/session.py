@@ -40,6 +40,7 @@ class EmulatedSession:
         self.fault: Fault | None = None  # of the run that died
         self.printed = ""  # what the kernels printed
         self._names: dict[int, str] = {}
+        self._races_missed: set[str] = set()  # kernels with a launch of more blocks than are followed
         self._poison = Poison()
         self._seed = secrets.randbits(63)
         self._over = False
@@ -163,6 +164,8 @@ class EmulatedSession:
         except EmulatorDiedError as error:
             return Died(f"was not finished by the emulator: {error.message}")
         self.printed += outcome.printed
+        if not outcome.races_followed:
+            self._races_missed.add(step.kernel)
         if outcome.fault is None:
             return None
         self.fault = explain(outcome.fault, Setting(program, self._names, block, grid))
@@ -179,6 +182,7 @@ class EmulatedSession:
                 tuple(s for s in self._plan.steps if isinstance(s, Launch) and s.kernel == name),
                 self._process.counters(number),
                 mixes.get(self._gated.kernels[name].entry, {}),
+                name not in self._races_missed,
             )
             for name, number in self._numbers.items()
         }

@@ -21,6 +21,7 @@ import pytest
 from cupilot.device.cuda_emulated import device
 from cupilot.device.cuda_emulated.encode.families import FAMILIES
 from cupilot.device.cuda_emulated.process import EmulatorProcess
+from cupilot.device.cuda_emulated.ptx.model import Instruction, Module
 
 TESTS = Path(__file__).parents[1] / "tests" / "device" / "cuda_emulated"
 sys.path.insert(0, str(TESTS))
@@ -63,10 +64,13 @@ class Recorder:
     def pytest_configure(self) -> None:
         encode = device.encode_kernel
 
-        def noting(*arguments: Any) -> Any:
-            program = encode(*arguments)
+        def noting(module: Module, entry: str, image: Any) -> Any:
+            program = encode(module, entry, image)
             self.operations |= set(program.names)
-            self.spellings |= {".".join(origin.opcode) for origin in program.origins if origin is not None}
+            for function in module.functions.values():
+                for each in function.statements:
+                    if isinstance(each, Instruction):
+                        self.spellings.add(".".join(each.opcode))
             return program
 
         device.encode_kernel = noting

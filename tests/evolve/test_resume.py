@@ -3,17 +3,21 @@
 import multiprocessing
 import random
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from killable import ASKED, Slow, go_on
 
+from cupilot.author.builtin import BuiltinAuthor
+from cupilot.brief import Brief, Declined
 from cupilot.errors import UsageError
 from cupilot.evolve.conduct import Finished, conduct
 from cupilot.evolve.ending import NOT_FINISHED
 from cupilot.evolve.folder import Asked, RunFolder
 from cupilot.evolve.run import replay
 from cupilot.evolve.watching import Silent
+from cupilot.kernel.file import KernelFile
 
 KILLS = 30
 FRESH = multiprocessing.get_context("forkserver")  # forks from a process that has torch and never used it
@@ -105,6 +109,25 @@ def test_a_changed_problem_is_refused(tmp_path: Path) -> None:
     problem.write_text(text.format("tanh") + tail)
     with pytest.raises(UsageError, match="is not what it was"):
         replay(tmp_path / "run")
+
+
+def test_a_run_that_this_version_cannot_retrace_is_not_told_in_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, log = tmp_path / "run", tmp_path / "log"
+    go_on(run, log, 0)
+    written = BuiltinAuthor.generate
+
+    def otherwise(author: BuiltinAuthor, brief: Brief) -> KernelFile | Declined:
+        kernel = written(author, brief)
+        assert isinstance(kernel, KernelFile)
+        return replace(kernel, source=f"{kernel.source}// otherwise\n")
+
+    monkeypatch.setattr(BuiltinAuthor, "generate", otherwise)
+    with pytest.raises(UsageError, match="another version of cuPilot"):
+        replay(run)
+    go_on(run, log, 0)  # measures what it does not know
+    assert replay(run).is_finished
 
 
 def test_one_owner_at_a_time(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from cupilot.evaluate.result import Evaluation, Interval
 from cupilot.evolve.conduct import Finished, conduct
 from cupilot.evolve.ending import Ending, ending_of
 from cupilot.evolve.folder import RunFolder
-from cupilot.evolve.loop import Watcher, strategy_words
+from cupilot.evolve.loop import INTERRUPTED, Watcher, strategy_words
 from cupilot.pool import Pool, default_path
 from cupilot.problem.problem import Problem
 from cupilot.report.live import LiveDisplay
@@ -47,7 +47,8 @@ def conduct_shown(folder: RunFolder, console: Console) -> int:
                 finished = conduct(folder, pool, watcher)
         except KeyboardInterrupt:
             stack.close()
-            console.print(f"stopped at once; go on with: cupilot resume {folder.path}", soft_wrap=True)
+            if not folder.is_idle():
+                console.print(f"stopped at once; go on with: cupilot resume {folder.path}", soft_wrap=True)
             raise
     console.print(summary(finished, write_report(folder.path)), soft_wrap=False)
     return EXIT[_ending(finished)]
@@ -136,8 +137,10 @@ def _next(finished: Finished, ending: Ending, report: Path) -> Table:
         table.add_row("understand it", f"cupilot explain {folder}")
     elif ending is Ending.UNPROVEN:
         table.add_row("prove it", f"cupilot resume {folder}    (when the machine is quiet)")
-    elif ending is Ending.REFERENCE_WINS:
+    elif ending is Ending.REFERENCE_WINS and finished.outcome.reason != INTERRUPTED:
         table.add_row("search longer", f"cupilot resume {folder} --budget 10min")
+    if finished.outcome.reason == INTERRUPTED and ending is not Ending.UNPROVEN:
+        table.add_row("go on", f"cupilot resume {folder}")
     table.add_row("report", str(report))
     if finished.complaint:
         table.add_row("not kept", Text(finished.complaint, "yellow"))

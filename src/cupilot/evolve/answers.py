@@ -17,7 +17,7 @@ from cupilot.budget import Amounts
 from cupilot.evaluate.result import Evaluation, Interval, Verdict, from_json, to_json
 from cupilot.evolve.candidate import Candidate
 from cupilot.kernel.file import KernelFile, print_kernel
-from cupilot.store import Store, UnansweredError
+from cupilot.store import Row, Store, UnansweredError
 
 ATTEMPTS = 2  # where a busy machine leaves a question undecided
 
@@ -48,6 +48,10 @@ class Answers:
     ) -> None:
         self._store, self._make_bench, self._keep = store, make_bench, keep
         self._counted: set[str] = set()
+
+    def used(self, row: Row) -> bool:
+        """Whether this answer has been needed so far."""
+        return f"{row.kind} {row.hash}" in self._counted
 
     @cached_property
     def _bench(self) -> Bench:

@@ -124,6 +124,10 @@ class RunFolder:
         row = self.store.get("ended", {"session": len(self.sessions())})
         return None if row is None else str(row.answer["reason"])
 
+    def first_end(self) -> int:
+        """The place in the table at which a session ended first; later answers may be explanations."""
+        return min((row.seq for row in self.store.rows("ended")), default=0)
+
     def keep_kernel(self, name: str, language: str, text: str) -> None:
         path = self.path / "kernels" / f"{name}.{language}"
         if not path.exists():
@@ -138,12 +142,13 @@ class RunFolder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        gone = self.is_new and kind is not None and issubclass(kind, CupilotError) and self._is_idle()
+        failed = kind is not None and issubclass(kind, CupilotError | KeyboardInterrupt)
+        gone = failed and self.is_new and self.is_idle()
         self.close()
         if gone:
             self._vanish()
 
-    def _is_idle(self) -> bool:
+    def is_idle(self) -> bool:
         """Nothing was measured or asked of a model: there is nothing to resume or to report."""
         return not any(row.kind in ("evaluate", "model") for row in self.store.rows())
 

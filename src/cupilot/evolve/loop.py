@@ -32,6 +32,7 @@ from cupilot.types import Stage
 PROMOTION_GAIN = 1.03  # a challenger must be this much faster, raced directly
 PROOFS = 3  # kernels that may try to stand the final proof
 AT_THE_FLOOR = 0.05  # headroom below which nothing worth having is left
+INTERRUPTED = "interrupted"
 HOPELESS = 0.8  # times eager: the final proof takes longer and tunes more, but never changes that much
 REPAIRABLE = frozenset({Stage.PARSE, Stage.COMPILE, Stage.INSPECT, Stage.LOAD, Stage.VERIFY})
 
@@ -130,7 +131,7 @@ class Search:
         proof = None
         for champion in self._in_line():
             self.champion = champion
-            self.watcher.trying(champion.slot, "final proof")
+            self.watcher.trying(champion.slot, "final proof: every check and baseline, from scratch")
             proof, cost = self.evaluator.prove(champion)
             self.budget.spend(cost)
             if proof.passed or proof.verdict is Verdict.UNDECIDED:
@@ -183,7 +184,7 @@ class Search:
 
     def _stop_now(self) -> str | None:
         if self.watcher.stop_requested():
-            return "interrupted"
+            return INTERRUPTED
         if self.champion is not None:
             headroom = self.champion.evaluation.headroom
             if headroom is not None and headroom < AT_THE_FLOOR:

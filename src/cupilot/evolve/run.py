@@ -124,6 +124,7 @@ def replay(path: Path) -> Replay:
 
 def replay_in(folder: RunFolder) -> Replay:
     witness = _Witness()
+    recorded = [row for row in folder.store.rows("evaluate") if row.seq < folder.first_end()]
     try:
         run = prepare(folder, lambda _, budget: witness.of(budget), None, None)
     except UnansweredError:
@@ -132,21 +133,29 @@ def replay_in(folder: RunFolder) -> Replay:
             hint=f"go on with it: cupilot resume {folder.path}",
         ) from None
     ended = folder.ended()
-    outcome = _replayed(run.search, ended)
+    outcome, is_whole = _replayed(run.search, ended)
+    answers = run.search.evaluator
+    if not is_whole and isinstance(answers, Answers) and not all(map(answers.used, recorded)):
+        raise UsageError(
+            f"{folder.path} was made by another version of cuPilot, which wrote other kernels",
+            hint=f"its report and champion stand as they are; to go on: cupilot resume {folder.path}",
+        )
     return Replay(run, outcome, tuple(folder.sessions()), witness.finished_s, ended is not None)
 
 
-def _replayed(search: Search, ended: str | None) -> Outcome:
+def _replayed(search: Search, ended: str | None) -> tuple[Outcome, bool]:
+    """Also whether all of it was there, the search and the proof."""
+    is_whole = True
     try:
         reason = search.search()
     except UnansweredError:
         if ended is None:
-            return search.outcome(NOT_FINISHED)
-        reason = ended
+            return search.outcome(NOT_FINISHED), False
+        is_whole, reason = False, ended
     try:
-        return search.prove(reason)
+        return search.prove(reason), is_whole
     except UnansweredError:
-        return search.outcome(reason)
+        return search.outcome(reason), False
 
 
 class _Witness:

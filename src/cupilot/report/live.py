@@ -6,6 +6,8 @@ A `Watcher` of the loop. The first Ctrl-C asks the search to end gracefully; the
 from __future__ import annotations
 
 import signal
+import sys
+import termios
 import time
 from collections.abc import Callable
 from types import FrameType, TracebackType
@@ -44,10 +46,12 @@ class LiveDisplay:
             get_renderable=self.renderable, console=console, refresh_per_second=4, transient=True
         )
         self._before: Any = None
+        self._terminal: list[Any] | None = None  # how it was set
 
     def __enter__(self) -> LiveDisplay:
         self._before = signal.signal(signal.SIGINT, self._interrupted)
         if self.console.is_terminal:
+            self._terminal = _without_echo_of_control()
             self._live.start()
         return self
 
@@ -57,6 +61,8 @@ class LiveDisplay:
         signal.signal(signal.SIGINT, self._before)
         if self.console.is_terminal:
             self._live.stop()
+            if self._terminal is not None:
+                _set_terminal(self._terminal)
 
     def trying(self, slot: Slot, what: str) -> None:
         self.now = f"{slot}  {what}"
@@ -121,6 +127,24 @@ class LiveDisplay:
         parts = [f"{elapsed:.0f} s elapsed"]
         parts += _used(self.budget.spent, self.budget.limits)
         return Text("   ".join(parts), "dim")
+
+
+def _without_echo_of_control() -> list[Any] | None:
+    """A terminal that wrote ^C where it is pressed would tear the panel; returns how it was set."""
+    if not sys.stdin.isatty():
+        return None
+    before = termios.tcgetattr(sys.stdin)
+    quiet = [*before]
+    quiet[3] &= ~termios.ECHOCTL
+    _set_terminal(quiet)
+    return before
+
+
+def _set_terminal(attributes: list[Any]) -> None:
+    """Also from the background, where it would otherwise stop the process."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
+    termios.tcsetattr(sys.stdin, termios.TCSANOW, attributes)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _used(spent: Amounts, limits: Amounts) -> list[str]:

@@ -17,7 +17,7 @@ from cupilot.device.base import Device
 from cupilot.device.registry import open_device
 from cupilot.errors import UsageError
 from cupilot.evolve.answers import Answers, Bench
-from cupilot.evolve.authors import make_author
+from cupilot.evolve.authors import make_author, working_ahead
 from cupilot.evolve.candidate import Candidate, Slot
 from cupilot.evolve.ending import NOT_FINISHED
 from cupilot.evolve.folder import Asked, RunFolder, Session
@@ -112,6 +112,7 @@ def prepare(
         onlooker,
         cell,
         heritage.trials,
+        working_ahead(asked, author, offline=make_bench is None),
     )
     return Run(folder, asked, problem, placement, heritage, search)
 

@@ -60,8 +60,8 @@ def test_a_table_of_jumps() -> None:
         int r = x[threadIdx.x];
         asm volatile("{ .reg .u32 i; and.b32 i, %0, 3; ts: .branchtargets L0, L1, L2, L3;"
                      "brx.idx i, ts;"
-                     "L0: add.s32 %0, %0, 100; bra L9; L1: mul.lo.s32 %0, %0, 7; L2: sub.s32 %0, %0, 5; bra L9;"
-                     "L3: neg.s32 %0, %0; L9: }" : "+r"(r));
+                     "L0: add.s32 %0, %0, 100; bra L9; L1: mul.lo.s32 %0, %0, 7;"
+                     "L2: sub.s32 %0, %0, 5; bra L9; L3: neg.s32 %0, %0; L9: }" : "+r"(r));
         out[threadIdx.x] = r;
     }"""
     x = np.arange(64, dtype=np.int32)

@@ -26,9 +26,11 @@ def counts(facts: Facts) -> RenderableType | None:
     parts: list[RenderableType] = []
     for name in names:
         own = {key.removeprefix(f"{name}: "): v for key, v in facts.items() if key.startswith(f"{name}: ")}
-        parts.append(_block(name, _launch(own), _kernel(own)))
+        parts += [_block(name, _launch(own), _kernel(own)), Text()]
     if "counted" in facts:
         parts.append(_block("counters", f"({facts['counted']})", _counters(facts)))
+    else:
+        parts.pop()
     return Group(*parts)
 
 
@@ -39,7 +41,7 @@ def _block(title: str, beside: str, rows: Iterator[tuple[str, str]]) -> Renderab
     for label, value in rows:
         table.add_row(label, value)
     head = Text.assemble((title, "bold"), ("  " if beside else "", ""), (beside, "dim"))
-    return Group(head, Padding(table, (0, 0, 1, 2)))
+    return Group(head, Padding(table, (0, 0, 0, 2)))
 
 
 def _launch(own: Facts) -> str:

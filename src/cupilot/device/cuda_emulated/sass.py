@@ -50,5 +50,6 @@ def machine_code(cubin: Path) -> Mapping[str, Mapping[str, int]]:
 
 
 def instruction_mix(text: str) -> Mapping[str, int]:
-    """How often each base opcode stands in the text; an instruction in a loop counts once."""
-    return dict(Counter(opcode.split(".")[0] for opcode in _INSTRUCTION.findall(text)).most_common())
+    """How often each base opcode stands in the text; one in a loop counts once, padding does not."""
+    found = Counter(opcode.split(".")[0] for opcode in _INSTRUCTION.findall(text))
+    return {opcode: n for opcode, n in found.most_common() if opcode != "NOP"}

@@ -157,6 +157,16 @@ def _deadlock(raw: Mapping[str, Any], setting: Setting) -> tuple[str, str]:
     )
 
 
+def _runaway(raw: Mapping[str, Any], setting: Setting) -> tuple[str, str]:
+    what = f"has not finished after {raw['executed']} warp instructions"
+    if not setting.program.may_spin:
+        return what, "Check that the loop ends."
+    return what, (
+        "Check that what it waits for can come. A block may only wait for blocks that began before it: "
+        "number them with an atomic ticket, or launch with cooperative=1."
+    )
+
+
 _RACE_FIX = "Put {barrier} between the two accesses."
 _GLOBAL_FIX = "Use an atomic, a second launch, or publish it with __threadfence() and an atomic flag."
 _WORDS: Mapping[str, Any] = {
@@ -218,10 +228,7 @@ _WORDS: Mapping[str, Any] = {
         "Give the mask of the threads that execute it, computed before the branch.",
     ),
     "deadlock": _deadlock,
-    "runaway": _simple(
-        "has not finished after {executed} warp instructions",
-        "Check that the loop ends, and that nobody spins in vain.",
-    ),
+    "runaway": _runaway,
     "assert": _simple("fails the assertion `{condition}`", "The kernel's own condition does not hold."),
     "trap": _simple(
         "executes a trap", "The kernel stopped itself, or the compiler proved that it goes wrong here."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import time
@@ -27,7 +28,9 @@ from cupilot.types import Signature, TensorSpec
 
 _PARAMETER_BYTES = 32 << 10
 _WORKSPACE_BYTES = 64
-_WARP_INSTRUCTIONS = 1 << 24  # of each block at work, since a block last came to its end
+# Since a block last came to its end: so many, and so many for each block at work.
+_WARP_INSTRUCTIONS, _WARP_INSTRUCTIONS_EACH = 1 << 24, 1 << 20
+_AT_WORK = 64  # kResident of native/schedule.cpp
 
 
 class EmulatedSession:
@@ -157,7 +160,7 @@ class EmulatedSession:
             buffers=tuple(buffers[a.name] for a in step.args if isinstance(a, TensorArg)),
             seed=self._seed,
             order_seed=order_seed,
-            budget=_WARP_INSTRUCTIONS,
+            budget=_budget(math.prod(grid), bool(step.attributes.get("cooperative", 0)), program),
         )
         try:
             outcome = self._process.launch(request, max(0.01, deadline - time.monotonic()))
@@ -209,3 +212,9 @@ class EmulatedSession:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _budget(blocks: int, cooperative: bool, program: Program) -> int:
+    """Warp instructions for each block at work."""
+    at_work = blocks if cooperative else min(blocks, _AT_WORK) if program.may_spin else 1
+    return _WARP_INSTRUCTIONS // at_work + _WARP_INSTRUCTIONS_EACH

@@ -10,7 +10,7 @@
 namespace emu {
 namespace {
 
-constexpr u64 kAlign = 64, kMostMemory = u64(4) << 30;
+constexpr u64 kAlign = 64, kMostMemory = u64(1) << 30;
 u64 rounded(u64 size) { return (size + kAlign - 1) / kAlign * kAlign; }
 
 void poison(Machine& m, u8* data, u64 size) {

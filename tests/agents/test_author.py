@@ -229,7 +229,10 @@ def test_roles_may_have_models_of_their_own(store: Store, tmp_path: Path) -> Non
     assert set(author._asking._callers) == {"", "translator"}
 
 
-@pytest.mark.parametrize("text", ["", "translator=mailbox:a", "mailbox:a; mailbox:b", "nonsense"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "translator=mailbox:a", "mailbox:a; mailbox:b", "mailbox:a; translater=mailbox:b", "nonsense"],
+)
 def test_unusable_models_are_refused_before_the_run(store: Store, text: str) -> None:
     with pytest.raises(UsageError) as caught:
         model_author(text, "cpp", store, Budget(parse_budget("")))

@@ -160,6 +160,13 @@ def test_base_urls_and_names_with_colons_are_understood(tmp_path: Path) -> None:
     assert opened.key is None
 
 
+@pytest.mark.parametrize("where", ["localhost:8000", "localhost", "gpu-1.lan:8000/v1"])
+def test_a_base_url_without_its_scheme_is_named(where: str) -> None:
+    with pytest.raises(UsageError, match="is no base URL") as caught:
+        open_endpoint(f"openai:qwen3:32b@{where}")
+    assert f"openai:NAME@http://{where}" in caught.value.hint
+
+
 def test_a_key_inside_a_url_is_refused() -> None:
     with pytest.raises(UsageError, match="must not contain a key"):
         open_endpoint("openai:m@https://user:secret@host/v1")

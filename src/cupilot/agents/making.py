@@ -68,8 +68,10 @@ def parse_models(text: str) -> dict[str, str]:
             role, spec = "", part
         if role.strip() in specs:
             raise UsageError(
-                f"--model names {'two models for all roles' if not role else f'the {role} twice'}",
-                hint="write SPEC; ROLE=SPEC; ... with roles " + ", ".join(ROLES),
+                f"--model names the {role.strip()} twice" if role else f"--model: {part!r} is for no role",
+                hint="write SPEC; ROLE=SPEC; ... with roles "
+                + ", ".join(ROLES)
+                + "; put a program with a ; in its arguments into a script",
             )
         specs[role.strip()] = spec.strip()
     if "" not in specs:

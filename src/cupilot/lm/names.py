@@ -24,6 +24,7 @@ from cupilot.lm.service import WIRES, Service
 
 _BASE_URLS = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL", "google": "GEMINI_BASE_URL"}
 _AT = re.compile(r"@(?=https?://)")
+_HOST = re.compile(r"@((localhost|[\w.-]+:\d+)(/\S*)?)$")
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ def _service(kind: str, rest: str, opening: Opening) -> Endpoint:
     model, *urls = _AT.split(rest, maxsplit=1)
     if not model or any(c.isspace() for c in rest):
         raise _malformed(f"{kind}:{rest}")
+    if not urls and (host := _HOST.search(model)):
+        raise UsageError(f"{host[1]} is no base URL", hint=f"write {kind}:NAME@http://{host[1]}")
     wire = WIRES[kind]
     if urls:
         base = _base_url(urls[0])

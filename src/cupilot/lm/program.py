@@ -49,7 +49,11 @@ class Program:
         else:
             why = ""
         if not words:
-            raise EndpointError(f"{self.name} names no program{why}", reach=Reach.ENDPOINT)
+            raise EndpointError(
+                f"{self.name} names no program{why}",
+                reach=Reach.ENDPOINT,
+                hint="write command:PROGRAM ARGUMENTS",
+            )
         return words
 
     def complete(self, request: Request) -> Reply:

@@ -368,3 +368,13 @@ extern "C" __global__ void k(const float* x, float* out, int* flags) {
         ((volatile int*)flags)[me] = 1;
     }
 }
+/* cupilot 1
+an arrival at a barrier that there is not
+launch:
+    k[1, 64](x, out)
+*/
+extern "C" __global__ void k(const float* x, float* out) {
+    const int number = 31 + (int)x[0];
+    if (threadIdx.x < 32) asm volatile("bar.arrive %0, 64;" ::"r"(number));  // BUG barrier-number
+    out[threadIdx.x] = x[threadIdx.x];
+}

@@ -43,7 +43,7 @@ PROBLEMS = (
 DENSE = ("square_matmul", "matmul_transposed_b", "batched_matmul")
 BASELINES = ("eager", "compile", "library")
 GOALS = {"geomean": 4.0, "median": 2.2, "without the best two": 2.5}
-BUDGET = "50s"  # of which a third at most is kept for the proof
+BUDGET = "42s"  # of which a third at most is kept for the proof
 
 
 @dataclass(frozen=True)

@@ -179,14 +179,20 @@ def interval(values: Sequence[float], of: Callable[[Sequence[float]], float]) ->
 
 
 def page(worlds: Sequence[World], seeds: int) -> str:
-    head = "| problem | strategies | kernels | best | " + " | ".join(map(str, SETTINGS)) + " |"
-    lines = [head, "|---" * (4 + len(SETTINGS)) + "|"]
+    head = (
+        "| problem | strategies | kernels | near the best | best | " + " | ".join(map(str, SETTINGS)) + " |"
+    )
+    lines = [head, "|---" * (5 + len(SETTINGS)) + "|"]
     per_setting: dict[Setting, list[list[float]]] = {setting: [] for setting in SETTINGS}
     for world in worlds:
         table, similar = world.table, seeds_from_pool(world, worlds)
         kernels = len(set(table.kernels.values()))
         space = f"{len(table.strategies)}{'' if table.whole else ' sampled'}"
-        cells = [table.problem, space, str(kernels), f"{table.ratio(table.best):.2f}x"]
+        best = table.ratio(table.best)
+        near = len(
+            {table.kernels[s.hash] for s in table.strategies.values() if table.ratio(s) >= NEAR * best}
+        )
+        cells = [table.problem, space, str(kernels), str(near), f"{best:.2f}x"]
         for setting in SETTINGS:
             needed = [float(evaluations_needed(world, setting, seed, similar)) for seed in range(seeds)]
             per_setting[setting].append([n / kernels for n in needed])

@@ -21,6 +21,7 @@ from cupilot.strategy.strategy import Strategy, TacticUse
 from cupilot.strategy.tactics import Cookbook, load_cookbook
 
 _MUTATION_AFTER_CROSSOVER = 0.3
+_DOUBT = 1 / 3  # the weight of leaving a tactic out of a plan: most of what a family offers helps most kernels
 
 
 class BuiltinAuthor:
@@ -53,7 +54,7 @@ class BuiltinAuthor:
         wanted = [
             TacticUse.of(t.id, **{p.name: rng.choice(p.values) for p in t.parameters})
             for t in tactics
-            if rng.random() < favour[t.id] / (1 + favour[t.id])
+            if rng.random() < favour[t.id] / (_DOUBT + favour[t.id])
         ]
         return Strategy(tuple(sorted(settle(wanted, brief.cookbook))))
 

@@ -9,9 +9,10 @@ from cupilot.author.expressions import Text
 from cupilot.author.frame import Frame
 from cupilot.author.layout import Place
 from cupilot.author.maps import store_all
+from cupilot.author.packing import Factor, Product
 from cupilot.author.program import Program
 from cupilot.author.stages import Stage
-from cupilot.author.tiles import Factor, Product, write_tiles
+from cupilot.author.tiles import write_tiles
 from cupilot.author.walks import Walk, Written
 from cupilot.author.zeros import zeros
 from cupilot.types import DType

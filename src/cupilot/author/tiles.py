@@ -5,13 +5,11 @@ A tile is ROWS x COLS vectors of the result. At the edges there is less of it: a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from cupilot.author.axes import Group
 from cupilot.author.expressions import Text
-from cupilot.author.frame import TYPES, Call, Frame
+from cupilot.author.frame import TYPES, Call
 from cupilot.author.layout import Place
 from cupilot.author.maps import finish, store_all
+from cupilot.author.packing import HIGH, WIDE, Packing, Product, placed, running, scaled, times
 from cupilot.author.walks import DOUBLE_LANES, LANES, Walk, Written
 from cupilot.author.zeros import zeros
 from cupilot.types import DType
@@ -20,35 +18,7 @@ COLS = "COLS = 3 | 4 | 2 | 5 | 1"  # vectors
 AREA = "AREA = 24 | 28 | 20 | 12 | 16 | 8"  # vectors
 STRIPS = "STRIPS = 32 | 8 | 128"
 PANELS = "PANELS = 16 | 64 | 4"
-_PIECE = 65536  # elements that are looked through at once
 DEPTH = "DEPTH = 384 | 256 | 512 | 192"
-_WIDE, _HIGH = "(COLS * LANES)", "(AREA // COLS)"  # of a tile, in the launch language
-
-
-@dataclass(frozen=True)
-class Factor:
-    node: int
-    tensor: str
-    order: Group
-
-
-@dataclass(frozen=True)
-class Product:
-    """rows x depth times depth x cols, once for each of the outer axes."""
-
-    total: int  # the node
-    left: Factor
-    right: Factor
-    outer: tuple[Group, ...]
-    rows: Group
-    cols: Group
-    depth: Group
-
-    @property
-    def names(self) -> dict[Group, str]:
-        """For the extents."""
-        outer = {g: f"batch{at}" if at else "batch" for at, g in enumerate(self.outer)}
-        return {self.rows: "m", self.cols: "n", self.depth: "k"} | outer
 
 
 def write_tiles(walk: Walk, product: Product) -> Written:
@@ -61,140 +31,22 @@ class _Tiles:
         double = self.frame.program.is_double
         for tunable in (DOUBLE_LANES if double else LANES, COLS, AREA):
             walk.tune(tunable)
-        self.real = "f64" if double else "f32"
-        names = self.frame.names
-        self.panels = names.free("panels") if self.style.pack_right else ""
-        self.strips = names.free("strips") if self.style.pack_left else ""
+        self.before = Packing(walk, product)
+        self.real, self.panels, self.strips = self.before.real, self.before.panels, self.before.strips
         self.partial = ""
-        self.kernels: list[str] = []
-        self.checked: list[
-            tuple[str, str]
-        ] = []  # pieces of the factors with anything infinite, and their number
         left, right = self.frame.node(product.left.node), self.frame.node(product.right.node)
         self.zeros = zeros(self.frame.program, walk.stage, product.total, left, right)
 
     def write(self) -> Written:
         if self.panels:
-            self._pack_right()
+            self.before.pack_right()
         if self.strips:
-            self._pack_left()
+            self.before.pack_left()
         if self.style.skip_zeros and (self.zeros.begins or self.zeros.ends):
             for tensor in dict.fromkeys((self.product.left.tensor, self.product.right.tensor)):
-                self._check(tensor)
+                self.before.check(tensor)
         call = self._multiply()
-        return Written("\n\n".join(self.kernels), call, tuple(self.walk.tunables))
-
-    # -- packing -------------------------------------------------------------------------------------------
-
-    def _sub_frame(self) -> Frame:
-        """Another kernel over the same stage."""
-        frame = self.frame
-        made = Frame(frame.program, frame.stage, frame.style, frame.names, frame.needs, frame.pointers)
-        made.extents = frame.extents
-        return made
-
-    def _pack_right(self) -> None:
-        product, frame = self.product, self._sub_frame()
-        frame.needs |= {"vector", "load", "store", "part", "tile"}
-        right, (n, k) = product.right, (frame.extent(product.cols), frame.extent(product.depth))
-        frame.line("const long left = panel * WIDTH;")
-        places, index = self._entry(frame, right)
-        to = f"({_scaled(index, f'(({n} + WIDTH - 1) / WIDTH)')}panel) * {k} * WIDTH"
-        frame.line(f"real* to = {self.panels} + {to};")
-        frame.line(f"const Part part = {{1, {n} - left}};")
-        at = frame.offset(
-            right.order, [*places, Place(product.depth, "l"), Place(product.cols, "(left + v)")]
-        )
-        load = self._load(frame, right, f"{frame.pointer(right.tensor)} + {at}", "part.lanes_at(v)")
-        with frame.block(f"for (long l = 0; l < {k}; l++)"):
-            frame.line(f"for (int v = 0; v < WIDTH; v += LANES, to += LANES) store(to, {load});")
-        self._packed(frame, "pack_right", right, self.panels, "panel", n, _WIDE, k)
-
-    def _load(self, frame: Frame, factor: Factor, pointer: str, lanes: str) -> str:
-        stride = frame.stride(factor.order, self.product.cols)
-        if stride == "1":
-            return f"load({pointer}, {lanes})"
-        frame.needs.add("load_strided")
-        return f"load_strided({pointer}, {stride}, {lanes})"
-
-    def _pack_left(self) -> None:
-        product, frame = self.product, self._sub_frame()
-        left, (m, k) = product.left, (frame.extent(product.rows), frame.extent(product.depth))
-        places, index = self._entry(frame, left)
-        to = f"({_scaled(index, f'(({m} + ROWS - 1) / ROWS)')}strip) * {k} * ROWS"
-        frame.line(f"real* to = {self.strips} + {to};")
-        frame.line(f"const long there = {m} - strip * ROWS;")
-        at = frame.offset(
-            left.order, [*places, Place(product.rows, "(strip * ROWS + i)"), Place(product.depth, "l")]
-        )
-        value = f"i < there ? {frame.pointer(left.tensor)}[{at}] : 0"
-        rows, depth = "for (long i = 0; i < ROWS; i++)", f"for (long l = 0; l < {k}; l++)"
-        along = frame.stride(left.order, product.depth) == "1"
-        with frame.block(rows if along else depth):  # the inner loop reads in the order of memory
-            frame.line(f"{depth if along else rows} to[l * ROWS + i] = {value};")
-        self._packed(frame, "pack_left", left, self.strips, "strip", m, _HIGH, k)
-
-    def _packed(
-        self,
-        frame: Frame,
-        title: str,
-        factor: Factor,
-        scratch: str,
-        what: str,
-        extent: str,
-        each: str,
-        depth: str,
-    ) -> None:
-        """The head of a packing kernel, its scratch and its launch."""
-        name = frame.names.free(title)
-        entries = self._entries(factor)
-        coordinates = [what, *(["entry"] if entries else [])]
-        dtype = TYPES[frame.program.tensors[factor.tensor]]
-        parameters = [f"long {c}" for c in coordinates]
-        parameters += [f"const {dtype}* {frame.pointer(factor.tensor)}", f"real* {scratch}"]
-        parameters += [f"long {extent}" for extent in frame.used]
-        self.kernels.append(frame.text(f'extern "C" void {name}({", ".join(parameters)}) {{'))
-        count = f"cdiv({extent}, {each})"
-        shape = f"({' * '.join([*([entries] if entries else []), count])}, {depth}, {each})"
-        grid = ", ".join([count, *([entries] if entries else [])])
-        arguments = ", ".join([factor.tensor, scratch, *frame.used])
-        self.walk.before += [f"{scratch} = scratch({shape}, {self.real})", f"{name}[{grid}]({arguments})"]
-
-    def _outer_of(self, factor: Factor) -> list[Group]:
-        return [g for g in self.product.outer if g[-1] in factor.order]
-
-    def _entries(self, factor: Factor) -> str:
-        """How many matrices there are of this factor; nothing for one."""
-        return " * ".join(self.frame.extents[g] for g in self._outer_of(factor))
-
-    def _entry(self, frame: Frame, factor: Factor) -> tuple[list[Place], str]:
-        """The places of matrix number `entry`, and that number."""
-        mine = self._outer_of(factor)
-        if not mine:
-            return [], ""
-        return _placed(frame, mine), "entry"
-
-    def _check(self, tensor: str) -> None:
-        """An earlier launch that looks for what zeros do not silence: NaN and infinities."""
-        walk, names, frame = self.walk, self.frame.names, self._sub_frame()
-        frame.needs |= {"vector", "load"}
-        name, spoiled, pieces = names.free("check"), names.free("spoiled"), names.free("pieces")
-        frame.line(f"const long last = (block + 1) * {_PIECE} < count ? (block + 1) * {_PIECE} : count;")
-        frame.line("ivec bad = {};")
-        with frame.block(f"for (long i = block * {_PIECE}; i < last; i += LANES)"):
-            frame.line("const vec found = i + LANES <= last ? load(x + i) : load(x + i, last - i);")
-            frame.line("bad |= found - found != vec{};")
-        frame.line(f"{spoiled}[block] = 0;")
-        frame.line(f"for (int l = 0; l < LANES; l++) if (bad[l]) {spoiled}[block] = 1;")
-        dtype = TYPES[frame.program.tensors[tensor]]
-        head = f'extern "C" void {name}(long block, const {dtype}* x, real* {spoiled}, long count) {{'
-        self.kernels.append(frame.text(head))
-        walk.before += [
-            f"{pieces} = cdiv({tensor}.numel, {_PIECE})",
-            f"{spoiled} = scratch(({pieces},), {self.real})",
-            f"{name}[{pieces}]({tensor}, {spoiled}, {tensor}.numel)",
-        ]
-        self.checked.append((spoiled, pieces))
+        return Written("\n\n".join(self.before.kernels), call, tuple(self.walk.tunables))
 
     # -- multiplying ---------------------------------------------------------------------------------------
 
@@ -220,10 +72,10 @@ class _Tiles:
         }
         frame.local |= {"part", "from", "to", "settle", "kept"}
         frame.local |= {"nonzero_from", "nonzero_to", "all_finite"}
-        outer = _placed(frame, product.outer)
-        if self.checked:
+        outer = placed(frame, product.outer)
+        if self.before.checked:
             frame.line("bool all_finite = true;")
-        for spoiled, pieces in self.checked:
+        for spoiled, pieces in self.before.checked:
             test = f"all_finite = all_finite && {spoiled}[t] == 0;"
             frame.line(f"for (long t = 0; t < {frame.use(pieces)}; t++) {test}")
         self._settle(outer)
@@ -233,10 +85,10 @@ class _Tiles:
             finish(self.walk)
         coordinates = ["strip", "panel", *(["entry"] if product.outer else [])]
         head, arguments = self._signature(coordinates)
-        self.kernels.append(frame.text(head))
-        high, wide = _HIGH, _WIDE
+        self.before.kernels.append(frame.text(head))
+        high, wide = HIGH, WIDE
         if style.cache_tiles:
-            high, wide = f"({self.walk.tune(STRIPS)} * {_HIGH})", f"({self.walk.tune(PANELS)} * {_WIDE})"
+            high, wide = f"({self.walk.tune(STRIPS)} * {HIGH})", f"({self.walk.tune(PANELS)} * {WIDE})"
         grid = [f"cdiv({m}, {high})", f"cdiv({n}, {wide})"]
         if product.outer:
             grid.append(" * ".join(frame.extents[g] for g in product.outer))
@@ -273,7 +125,7 @@ class _Tiles:
         else:
             self.partial = pointer = frame.names.free("partial")
             m, n = frame.extent(product.rows), frame.extent(product.cols)
-            at = f"({_scaled('entry' if product.outer else '', m)}i) * {n} + j"
+            at = f"({scaled('entry' if product.outer else '', m)}i) * {n} + j"
             count = " * ".join([*(frame.extents[g] for g in product.outer), m])
             self.walk.before.append(f"{pointer} = scratch(({count}, {n}), {self.real})")
         frame.line(f"const auto kept = [&](long i, long j) {{ return {pointer} + {at}; }};")
@@ -354,27 +206,27 @@ class _Tiles:
         """A line that says where the tile's rows begin; element (i, l) of them."""
         frame, product, left = self.frame, self.product, self.product.left
         if self.strips:
-            index = _horner(frame, self._outer_of(left), outer)
-            base = f"({_scaled(index, f'(({m} + ROWS - 1) / ROWS)')}top / ROWS) * {k} * ROWS"
+            index = running(frame, self.before.outer_of(left), outer)
+            base = f"({scaled(index, f'(({m} + ROWS - 1) / ROWS)')}top / ROWS) * {k} * ROWS"
             frame.line(f"const real* const strip_at = {self.strips} + {base};")
             return "strip_at[l * ROWS + i]"
         base = frame.offset(left.order, [*outer, Place(product.rows, "top")])
         frame.line(f"const auto* const rows_at = {frame.pointer(left.tensor)} + {base};")
         row, step = frame.stride(left.order, product.rows), frame.stride(left.order, product.depth)
-        return f"rows_at[{_times('row_of(i, part...)', row)} + {_times('l', step)}]"
+        return f"rows_at[{times('row_of(i, part...)', row)} + {times('l', step)}]"
 
     def _right_pointer(self, outer: list[Place], n: str, k: str) -> str:
         """A line that says where the tile's columns begin; vector (l, v) of them."""
         frame, product, right = self.frame, self.product, self.product.right
         if self.panels:
-            index = _horner(frame, self._outer_of(right), outer)
-            base = f"({_scaled(index, f'(({n} + WIDTH - 1) / WIDTH)')}left / WIDTH) * {k} * WIDTH"
+            index = running(frame, self.before.outer_of(right), outer)
+            base = f"({scaled(index, f'(({n} + WIDTH - 1) / WIDTH)')}left / WIDTH) * {k} * WIDTH"
             frame.line(f"const real* const panel_at = {self.panels} + {base};")
             return "load(panel_at + (l * COLS + v) * LANES)"
         base = frame.offset(right.order, [*outer, Place(product.cols, "left")])
         frame.line(f"const auto* const cols_at = {frame.pointer(right.tensor)} + {base};")
         step, stride = frame.stride(right.order, product.depth), frame.stride(right.order, product.cols)
-        pointer = f"cols_at + {_times('l', step)} + {_times('v * LANES', stride)}"
+        pointer = f"cols_at + {times('l', step)} + {times('v * LANES', stride)}"
         if stride == "1":
             return f"load({pointer}, part.lanes_at(v * LANES)...)"
         frame.needs.add("load_strided")
@@ -411,7 +263,7 @@ class _Tiles:
         loaded = dict.fromkeys(frame.node(i).name for i in frame.loads if i not in packed)
         parameters = [f"long {c}" for c in coordinates]
         parameters += [f"const {TYPES[frame.program.tensors[t]]}* {frame.pointer(t)}" for t in loaded]
-        checked = [name for name, _ in self.checked]
+        checked = [name for name, _ in self.before.checked]
         parameters += [f"const real* {name}" for name in (self.strips, self.panels, *checked) if name]
         parameters += [f"{TYPES[s.dtype]}* {frame.pointer(s.name)}" for s in frame.stage.stores]
         parameters += [f"real* {self.partial}"] if self.partial else []
@@ -421,34 +273,3 @@ class _Tiles:
         stored = [s.name for s in frame.stage.stores]
         arguments = (*loaded, *scratch, *stored, *([self.partial] if self.partial else []), *frame.used)
         return f'extern "C" void {self.walk.name}({", ".join(parameters)}) {{', arguments
-
-
-def _placed(frame: Frame, groups: list[Group] | tuple[Group, ...]) -> list[Place]:
-    """The places that `entry` stands for."""
-    if len(groups) == 1:
-        return [Place(groups[0], "entry")]
-    places = []
-    for at, group in enumerate(groups):
-        inner = " * ".join(frame.extent(g) for g in groups[at + 1 :])
-        name = frame.local_name(f"entry{at}")
-        text = f"entry / ({inner})" if inner else "entry"
-        frame.line(f"const long {name} = {text}{f' % {frame.extent(group)}' if at else ''};")
-        places.append(Place(group, name))
-    return places
-
-
-def _horner(frame: Frame, groups: list[Group], places: list[Place]) -> str:
-    """The running index over these groups."""
-    text = ""
-    for group in groups:
-        here = next(p.variable for p in places if p.group == group)
-        text = f"({text} * {frame.extent(group)} + {here})" if text else here
-    return text
-
-
-def _scaled(index: str, each: str) -> str:
-    return f"{index} * {each} + " if index else ""
-
-
-def _times(variable: str, factor: str) -> str:
-    return variable if factor == "1" else f"{variable} * {factor}"

@@ -77,6 +77,8 @@ def _work(graph: Graph, node: Node) -> Iterator[str]:
         yield "window"
     elif op in SCANS:
         yield "scan"
+    elif op in ("triu", "tril"):
+        yield "triangle"
     elif op in SORTS:
         yield "sort"
     elif op not in VIEWS:

@@ -1,10 +1,15 @@
 import pytest
 from fakes import GAINS, LawfulEvaluator, Onlooker, ScriptedAuthor, make_search
 
-from cupilot.budget import parse_budget
-from cupilot.evolve.candidate import elites
+from cupilot.budget import Amounts, parse_budget
+from cupilot.evaluate.result import Evaluation, Interval
+from cupilot.evolve import loop
+from cupilot.evolve.candidate import Candidate, elites
 from cupilot.evolve.loop import Settings
+from cupilot.kernel.file import KernelFile
 from cupilot.problem.problem import Problem
+from cupilot.strategy.strategy import Strategy
+from cupilot.types import Stage
 
 BEST = {"vectorize", "unroll", "tile", "fuse"}  # stream slows down and excludes tile
 
@@ -92,6 +97,30 @@ def test_only_a_race_makes_a_champion(relu: Problem) -> None:
     assert outcome.champion.slot in winners
 
 
+class Unraced(LawfulEvaluator):
+    """The machine is too busy for races."""
+
+    def race(self, challenger: Candidate, champion: Candidate) -> tuple[Interval | None, Amounts]:
+        return None, Amounts(time_s=1.0)
+
+
+def test_where_no_race_can_be_decided_clear_intervals_are_enough(relu: Problem) -> None:
+    outcome = make_search(relu, evaluator=Unraced()).run()
+    assert outcome.champion is not None and not outcome.races
+    assert outcome.champion.speedup.ratio > 2 and outcome.proof is not None
+
+
+def test_a_hopeless_champion_is_not_proven(relu: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "HOPELESS", 0.9)  # the plain kernel reaches 0.8
+
+    class NeverProves(LawfulEvaluator):
+        def prove(self, champion: Candidate) -> tuple[Evaluation, Amounts]:
+            raise AssertionError("the final proof of a kernel that cannot win")
+
+    outcome = make_search(relu, evaluator=NeverProves(gains=dict.fromkeys(GAINS, 0.5))).run()
+    assert outcome.champion is None and outcome.proof is None
+
+
 def test_elites_keep_one_of_every_idea(relu: Problem) -> None:
     outcome = make_search(relu, "random", settings=Settings(population=20)).run()
     chosen = elites(outcome.records, 8)
@@ -105,3 +134,30 @@ def test_credit_finds_what_pays(relu: Problem) -> None:
     search.run()
     found = search._brief_now().credit
     assert found["vectorize"].log_gain > 0.4 and found["stream"].log_gain < found["vectorize"].log_gain
+
+
+def test_what_could_not_be_decided_speaks_against_nothing(relu: Problem) -> None:
+    class Disturbed(LawfulEvaluator):
+        def evaluate(self, kernel: KernelFile) -> tuple[Evaluation, Amounts]:
+            if "unroll" in kernel.summary:
+                return Evaluation(Verdict.UNDECIDED, Stage.TIME, "the machine was busy"), COST
+            return super().evaluate(kernel)
+
+    author = Remembering()
+    search = make_search(relu, "random", author=author, evaluator=Disturbed())
+    search.run()
+    assert any(c.evaluation.verdict is Verdict.UNDECIDED for c in search.records)
+    assert not author.briefs[-1].refuted
+    assert all(earned.failures == 0 for earned in author.briefs[-1].credit.values())
+
+
+class Remembering(ScriptedAuthor):
+    """Keeps what it was told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.briefs: list[Brief] = []
+
+    def write(self, brief: Brief, strategy: Strategy, base: Parent) -> KernelFile | Declined:
+        self.briefs.append(brief)
+        return super().write(brief, strategy, base)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -65,7 +66,7 @@ def summary(finished: Finished, report: Path) -> RenderableType:
     parts: list[RenderableType] = [Text(_headline(finished), _LOOK[ending])]
     if champion is not None:
         proof = finished.outcome.proof
-        facts = _facts(proof or champion.evaluation, is_proof=proof is not None)
+        facts = _facts(finished.run.problem, proof or champion.evaluation, is_proof=proof is not None)
         facts.add_row("strategy", strategy_words(champion.strategy))
         facts.add_row("search", _search(finished))
         parts.append(Padding(facts, (1, 0)))
@@ -88,7 +89,7 @@ def _headline(finished: Finished) -> str:
     return f"? {name}: {champion.speedup.ratio:.2f}x over eager in the search, but not proven"
 
 
-def _facts(found: Evaluation, *, is_proof: bool) -> Table:
+def _facts(problem: Problem, found: Evaluation, *, is_proof: bool) -> Table:
     """What is known of the best kernel; the report has it at length."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
@@ -105,9 +106,17 @@ def _facts(found: Evaluation, *, is_proof: bool) -> Table:
         table.add_row("worst error", f"{found.error.ratio:.2g} of what rounding allows")
     for note in found.notes:
         table.add_row("note", note)
-    if found.tuned:
-        table.add_row("tuned", "  ".join(f"{name}={value}" for name, value in found.tuned.items()))
+    described = {case.name: str(case) for case in problem.targets}
+    for name, at in found.targets.items():
+        ratio = f"{at.speedup['eager'].ratio:.2f}x over eager" if "eager" in at.speedup else ""
+        table.add_row("at", f"{described.get(name, name)}  {ratio}  {_point(at.tuned)}")
+    if found.tuned and not found.targets:
+        table.add_row("tuned", _point(found.tuned))
     return table
+
+
+def _point(tuned: Mapping[str, int]) -> str:
+    return "  ".join(f"{name}={value}" for name, value in tuned.items())
 
 
 def _ratio(interval: Interval) -> Text:

@@ -344,6 +344,9 @@ class Search:
             interval, cost = self.evaluator.race(challenger, self.champion)
             self.budget.spend(cost)
             if interval is None:
+                # The machine is too busy: what was stated against eager has to do, and the proof decides.
+                if challenger.speedup.low > self.champion.speedup.high * PROMOTION_GAIN:
+                    self.champion = challenger
                 continue
             self.races = (*self.races, (challenger.slot, self.champion.slot, interval))
             if interval.ratio >= PROMOTION_GAIN and interval.low > 1:

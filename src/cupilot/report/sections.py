@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from cupilot.evaluate.result import Evaluation, Interval
 from cupilot.evolve.candidate import Candidate
@@ -26,11 +26,20 @@ def masthead(view: RunView) -> Markup:
         "header",
         el("p", "cuPilot · evolved kernel report", class_="kicker"),
         el("h1", view.problem),
-        el("p", f"{view.target} · {view.precision} · one thread of {view.run.machine}", class_="sub"),
+        el("p", " · ".join(_where(view)), class_="sub"),
         el("p", _headline(view), class_=f"headline {view.ending.name.lower()}"),
         el("div", _tiles(view, verdict), class_="tiles") if verdict else None,
         el("p", f"The search ended: {view.outcome.reason}.", class_="note"),
     )
+
+
+def _where(view: RunView) -> Iterable[str]:
+    yield view.target
+    others = len(view.verdict.targets) - 1 if view.verdict is not None else 0
+    if others > 0:
+        yield f"and {others} more shape{'s' * (others > 1)}: geometric means"
+    yield view.precision
+    yield f"one thread of {view.run.machine}"
 
 
 def _headline(view: RunView) -> Child:
@@ -215,7 +224,7 @@ def proof(view: RunView) -> Markup:
     return _section(
         "Proof",
         note,
-        _facts([*_correctness(view, verdict), *_timing(verdict), *_circumstances(view)]),
+        _facts([*_correctness(view, verdict), *_timing(view, verdict), *_circumstances(view)]),
         el("p", "Verify again:", class_="note"),
         el("pre", el("code", view.run.verify_command), class_="command"),
         _failures(view),
@@ -251,13 +260,20 @@ def _input_names(live: Sequence[str]) -> str:
     return ", ".join(named) + (f", and {aimed} aimed at elements that these miss" if aimed else "")
 
 
-def _timing(verdict: Evaluation) -> Iterable[tuple[str, Child]]:
+def _timing(view: RunView, verdict: Evaluation) -> Iterable[tuple[str, Child]]:
     for name, interval in verdict.speedup.items():
         yield _BASELINE_WORDS.get(name, f"over {name}"), f"{interval.ratio:.3f}× {_range(interval)}"
-    if verdict.tuned:
-        yield "tuned to", ", ".join(f"{k} = {v}" for k, v in verdict.tuned.items())
+    for name, at in verdict.targets.items():
+        eager = f"{at.speedup['eager'].ratio:.2f}× over eager, " if "eager" in at.speedup else ""
+        yield f"at {view.shapes.get(name, name)}", f"{eager}{seconds(at.time_s)}, {_point(at.tuned)}"
+    if verdict.tuned and not verdict.targets:
+        yield "tuned to", _point(verdict.tuned)
     for name, fact in verdict.facts.items():
         yield name.replace("_", " "), fact if isinstance(fact, str) else f"{fact:.4g}"
+
+
+def _point(tuned: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in tuned.items())
 
 
 def _circumstances(view: RunView) -> Iterable[tuple[str, Child]]:

@@ -1,8 +1,9 @@
 import pytest
-from fakes import GAINS, LawfulEvaluator, Onlooker, ScriptedAuthor, make_search
+from fakes import COST, GAINS, LawfulEvaluator, Onlooker, ScriptedAuthor, make_search
 
+from cupilot.brief import Brief, Declined, Parent
 from cupilot.budget import Amounts, parse_budget
-from cupilot.evaluate.result import Evaluation, Interval
+from cupilot.evaluate.result import Evaluation, Interval, Verdict
 from cupilot.evolve import loop
 from cupilot.evolve.candidate import Candidate, elites
 from cupilot.evolve.loop import Settings

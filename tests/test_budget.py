@@ -10,7 +10,7 @@ def test_every_unit_is_understood() -> None:
     assert parse_budget("") == UNLIMITED
 
 
-@pytest.mark.parametrize("text", ["3", "min", "3 parsecs", "-1s", "3min,4s", "1e9s"])
+@pytest.mark.parametrize("text", ["3", "min", "3 parsecs", "-1s", "3min,4s", "1e9s", "0s", "2min,0usd"])
 def test_nonsense_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_budget(text)

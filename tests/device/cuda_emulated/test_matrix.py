@@ -40,7 +40,9 @@ MMA = [
     ("m16n8k16", "f16", "f32"), ("m16n8k16", "f16", "f16"), ("m16n8k16", "bf16", "f32"),
     ("m16n8k8", "f16", "f32"), ("m16n8k8", "bf16", "f32"), ("m16n8k8", "tf32", "f32"),
     ("m16n8k4", "tf32", "f32"), ("m8n8k4", "f64", "f64"),
+    ("m16n8k8", "f16", "f16"),
     ("m16n8k32", "s8", "s32"), ("m16n8k16", "u8", "s32"), ("m8n8k16", "s8", "s32"),
+    ("m16n8k32", "u8", "s32"), ("m16n8k16", "s8", "s32"), ("m8n8k16", "u8", "s32"),
 ]  # fmt: skip
 
 
@@ -97,7 +99,10 @@ WMMA = [
     ("bf16", "__nv_bfloat16", "float", 16, 16, 16),
     ("bf16", "__nv_bfloat16", "float", 32, 8, 16), ("tf32", "wmma::precision::tf32", "float", 16, 16, 8),
     ("s8", "signed char", "int", 16, 16, 16), ("s8", "signed char", "int", 8, 32, 16),
-    ("f64", "double", "double", 8, 8, 4),
+    ("f16", "half", "half", 32, 8, 16), ("f16", "half", "half", 8, 32, 16),
+    ("bf16", "__nv_bfloat16", "float", 8, 32, 16), ("s8", "signed char", "int", 32, 8, 16),
+    ("u8", "unsigned char", "int", 16, 16, 16), ("u8", "unsigned char", "int", 32, 8, 16),
+    ("u8", "unsigned char", "int", 8, 32, 16), ("f64", "double", "double", 8, 8, 4),
 ]  # fmt: skip
 
 

@@ -88,7 +88,7 @@ def _tokens(count: float) -> str:
 
 
 def _money(usd: float | None) -> str:
-    return "no price known" if usd is None else f"{usd:.2f} usd"
+    return "unknown" if usd is None else f"{usd:.2f} usd"
 
 
 def _total(parts: list[float | None]) -> float | None:

@@ -358,12 +358,14 @@ class Search:
         return replace(self.brief, credit=credit(trials, self.cell), refuted=refuted[-8:])
 
     def trials(self) -> list[Trial]:
+        """What the records say of tactics; what could not be decided says nothing."""
         by_slot = {c.slot: c for c in self.records}
-        return [trial(c, by_slot[c.base], self.cell) for c in self.records if c.base is not None]
+        told = [c for c in self.records if c.evaluation.verdict is not Verdict.UNDECIDED]
+        return [trial(c, by_slot[c.base], self.cell) for c in told if c.base is not None]
 
 
 def _refutes(candidate: Candidate) -> bool:
-    return not candidate.passed and candidate.complexity > 0
+    return candidate.evaluation.verdict is Verdict.FAILED and candidate.complexity > 0
 
 
 def worth_proving(champion: Candidate) -> bool:

@@ -16,8 +16,9 @@ from cupilot.evolve.answers import Known
 from cupilot.kernel.file import KernelFile
 from cupilot.problem.problem import Problem
 
-# While searching, a disturbed time only costs a wrong choice, which races and the proof put right.
-SEARCHING = Gate(slowdown=2.0, pressure=0.6, stall=1.6, null=0.1)
+# While searching, a disturbed time only costs a wrong choice, which races and the proof put right. Times are
+# of the CPU and hold where the core is shared, as long as a baseline equals itself.
+SEARCHING = Gate(slowdown=2.0, pressure=1.0, stall=4.0, null=0.1)
 
 
 class Measurer:

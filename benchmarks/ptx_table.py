@@ -2,9 +2,9 @@
 
     python benchmarks/ptx_table.py [FOLDER]
 
-Computed: "executed" is what the encoder takes, "tested" what it encodes while the tests that compare results
-run, "refused" what it refuses when asked. Only the list of the ISA's opcodes is written by hand (PTX ISA 9).
-Writes FOLDER/ptx.json when a folder is given.
+Computed: "executed" is what the encoder takes, "tested" what it encodes while tests run that compare results or
+expect a certain fault, "refused" what it refuses when asked. Only the list of the ISA's opcodes is written by
+hand (PTX ISA 9). Writes FOLDER/ptx.json when a folder is given.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ import forms_kit  # noqa: E402
 
 COMPARING = (
     "integer", "floating", "arithmetic", "comparing", "conversions", "halves", "memory", "spaces", "atomics",
-    "warp", "warp_programs", "matrix", "asynchronous", "differential", "forms", "examples",
+    "warp", "warp_programs", "matrix", "asynchronous", "differential", "forms", "planted", "refusals",
+    "examples",
 )  # fmt: skip
 _IN_KERNEL = frozenset({"call", "brx"})  # encode/kernel.py
 

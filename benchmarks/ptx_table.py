@@ -2,9 +2,9 @@
 
     python benchmarks/ptx_table.py [FOLDER]
 
-Computed: "executed" is what the encoder takes, "tested" what it encodes while tests run that compare results or
-expect a certain fault, "refused" what it refuses when asked. Only the list of the ISA's opcodes is written by
-hand (PTX ISA 9). Writes FOLDER/ptx.json when a folder is given.
+Computed: "executed" is what the encoder takes, "tested" what it encodes while tests run that compare results
+or expect a certain fault, "refused" what it refuses when asked. Only the list of the ISA's opcodes is written
+by hand (PTX ISA 9). Writes FOLDER/ptx.json when a folder is given.
 """
 
 from __future__ import annotations

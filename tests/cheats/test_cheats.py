@@ -1,4 +1,7 @@
-"""Every cheat is refused at its stage with its reason; every honest twin passes."""
+"""Every cheat is refused at its stage with its reason; every honest twin passes.
+
+Of the cheats that gain nothing, and are not refused, one is timed here; `cupilot selftest` times them all.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ def yard() -> Iterator[Yard]:
         yield yard
 
 
-@pytest.mark.parametrize("cheat", CHEATS, ids=lambda cheat: cheat.name)
+MOUNTED = [cheat for cheat in CHEATS if cheat.stage is not None or cheat.kernel == "memo_by_content"]
+
+
+@pytest.mark.parametrize("cheat", MOUNTED, ids=lambda cheat: cheat.name)
 def test_the_cheat_is_refused_with_its_reason(yard: Yard, cheat: Cheat) -> None:
     outcome = yard.mount(cheat)
     assert outcome.stage is cheat.stage, outcome.reason

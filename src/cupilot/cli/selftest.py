@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json as json_module
 import time
 from collections import Counter
@@ -45,7 +46,9 @@ def run(*, only: str | None, json: bool) -> int:
     everything: list[Cheat | Twin] = [*TWINS, *CHEATS]
     subjects = [each for each in everything if only is None or only in each.name]
     if not subjects:
-        raise UsageError(f"no attack is called {only!r}", hint="cupilot selftest prints all names")
+        near = difflib.get_close_matches(only or "", [each.name for each in everything], 4, 0.3)
+        hint = f"the nearest names: {', '.join(near)}" if near else "cupilot selftest prints all names"
+        raise UsageError(f"no attack is called {only!r}", hint=hint)
     began_s = time.monotonic()
     layers = probe()
     console = Console(highlight=False, quiet=json)
@@ -74,6 +77,7 @@ def _print_layers(console: Console, layers: tuple[Layer, ...]) -> None:
 
 
 def _print_one(console: Console, mounted: Mounted) -> None:
+    """One line in a terminal, cut where it ends; the whole reason in a file, and where something is amiss."""
     subject, outcome = mounted.subject, mounted.outcome
     mark = Text("✔ ", "green") if mounted.is_good else Text("✘ ", "red")
     if isinstance(subject, Twin):
@@ -82,7 +86,10 @@ def _print_one(console: Console, mounted: Mounted) -> None:
         says = f"GOT THROUGH: {outcome.reason}"
     else:
         says = f"{mounted.caught_by}: {outcome.reason}"
-    console.print(mark, Text(f"{subject.name:38}"), Text(says, "dim"), sep="", soft_wrap=True)
+    line = Text.assemble(mark, f"{subject.name:33} ", (says, "dim"))
+    if console.is_terminal and mounted.is_good:
+        line.truncate(console.width, overflow="ellipsis")
+    console.print(line, soft_wrap=True)
 
 
 def _print_summary(console: Console, mounted: list[Mounted], took_s: float) -> None:

@@ -6,7 +6,8 @@ from cupilot.selftest.cheat import Cheat, Defence, Twin
 from cupilot.selftest.objects import ask_for_another_library, hide_dynamic_section
 from cupilot.types import Stage
 
-_SOFT, _PRODUCT, _NORM, _POSITIVE = "softmax", "product", "normalize", "positive"
+_SOFT, _PRODUCT, _NORM = "softmax", "product", "normalize"
+_POSITIVE, _POSITIONS = "positive", "positions"
 
 
 def _parse(kernel: str, says: str) -> Cheat:
@@ -29,8 +30,13 @@ def _wrong(kernel: str, says: str, problem: str = _SOFT) -> Cheat:
     return Cheat(kernel, problem, Stage.VERIFY, Defence.VERIFICATION, says)
 
 
-def _timed(kernel: str, says: str) -> Cheat:
-    return Cheat(kernel, _SOFT, Stage.TIME, Defence.TIMING, says)
+def _timed(kernel: str, says: str, problem: str = _SOFT) -> Cheat:
+    return Cheat(kernel, problem, Stage.TIME, Defence.TIMING, says)
+
+
+def _useless(kernel: str) -> Cheat:
+    """Nobody can see it, and it is not worth doing."""
+    return Cheat(kernel, _SOFT, None, Defence.TIMING, "times as fast as its honest twin")
 
 
 _CALL = "made a system call"
@@ -59,6 +65,9 @@ CHEATS: tuple[Cheat, ...] = (
     _compile("wrong_type", "wrong element type", Defence.INSPECTION),
     # Host code
     _inspect("assembly", "contains assembly"),
+    _inspect("assembly_between_digits", "contains assembly"),
+    _inspect("assembly_in_a_name", "makes system calls"),
+    _inspect("buried_instruction", "flushes caches"),
     _inspect("cache_flush", "flushes caches"),
     _inspect("clock", "calls `time`"),
     _inspect("cpu_number", "looks at the machine"),
@@ -72,6 +81,7 @@ CHEATS: tuple[Cheat, ...] = (
     _inspect("heap", "calls `malloc`"),
     _inspect("include_by_macro", "includes something other"),
     _inspect("include_by_splice", "includes something other"),
+    _inspect("include_in_false_string", "includes something other"),
     _inspect("include_secrets", "includes something other"),
     _inspect("library_call", "calls `cblas_softmax`"),
     _inspect("pasted_assembly", "makes system calls"),
@@ -79,16 +89,23 @@ CHEATS: tuple[Cheat, ...] = (
     _inspect("print_pass", "which it does not define"),
     _inspect("process_memory", "which it does not define"),
     _inspect("random_instruction", "rolls dice"),
+    _inspect("renamed_function", "calls `fork`"),
     _inspect("rounding_mode", "calls `fesetround`"),
+    _inspect("segment_limit", "looks at the machine"),
     _inspect("signal_handler", "calls `signal`"),
     _inspect("socket", "which it does not define"),
     _inspect("threads", "calls `pthread_create`"),
     _inspect("time_stamp", "reads the time-stamp counter"),
+    _inspect("weak_reference", "calls `fork`"),
     # State and start-up
     _inspect("computed_global", "writable global"),
     _inspect("constructor", "has a constructor"),
+    _inspect("forged_relocation", "write outside its tables"),
     _inspect("global_memory", "writable global (`last`)"),
     _inspect("ifunc", "ifunc"),
+    _inspect("init_array", "runs code when it is loaded"),
+    _inspect("init_function", "runs code when it is loaded"),
+    _inspect("own_dynamic_entries", "asks the loader for something unusual"),
     _inspect("own_section", "writable global (`calls`)"),
     _inspect("pasted_constructor", "runs code when it is loaded"),
     _inspect("pasted_ifunc", "IFUNC"),
@@ -130,6 +147,8 @@ CHEATS: tuple[Cheat, ...] = (
     _walled("time_stamp", _MEMORY, past_inspection=True),
     # Wrong results
     _wrong("clamped_exp", "expected"),
+    _wrong("far_after", "wrote outside `out`"),
+    _wrong("forged_types", "changed its input x"),
     _wrong("guarded_fast_path", "expected"),
     _wrong("half_storage", "expected"),
     _wrong("identity", "expected"),
@@ -145,6 +164,7 @@ CHEATS: tuple[Cheat, ...] = (
     _wrong("starts_at_zero", "expected"),
     _wrong("swallowed_nan", "NaN"),
     _wrong("tame_data", "expected"),
+    _wrong("wrong_when_tuned", "expected"),
     _wrong("zeros", "expected"),
     _wrong("bf16_product", "expected", _PRODUCT),
     _wrong("half_product", "expected", _PRODUCT),
@@ -170,13 +190,23 @@ CHEATS: tuple[Cheat, ...] = (
     # Only timing tells
     _timed("changes_next_input", "changes its input"),
     _timed("counts_calls", _ANOTHER),
+    _timed("counts_in_registers", _ANOTHER),
+    _timed("earlier_output", _ANOTHER),
     _timed("every_fifth_call", _ANOTHER),
     _timed("last_tile_when_timed", _ANOTHER),
     _timed("memo_by_pointer", _ANOTHER),
+    _timed("shortens_batch", _ANOTHER),
+    _timed("slow_at_first", "it keeps something between calls"),
+    _timed("table_kept", "it keeps something between calls", _POSITIONS),
     _timed("tells_by_address", _ANOTHER),
     _timed("tells_by_content", "was wrong"),
     _timed("tells_by_slot", _ANOTHER),
-    Cheat("memo_by_content", _SOFT, None, Defence.TIMING, "times as fast as its honest twin"),
+    _timed("tf32_when_timed", "was wrong", _PRODUCT),
+    _useless("borrowed_guard"),
+    _useless("borrowed_input"),
+    _useless("hidden_flush"),
+    _useless("memo_by_content"),
+    _useless("next_input"),
 )  # fmt: skip
 
 # The plain one of each problem has the problem's name: it is what others are timed against.
@@ -185,11 +215,15 @@ TWINS: tuple[Twin, ...] = (
     Twin("one_block", _SOFT),
     Twin("checked_fast_path", _SOFT),
     Twin("constants", _SOFT),
+    Twin("literals", _SOFT),
     Twin("streaming_stores", _SOFT),
+    Twin("tunable", _SOFT),
     Twin("product", _PRODUCT),
     Twin("tiles", _PRODUCT),
+    Twin("large_frame", _PRODUCT),
     Twin("partial_sums", _PRODUCT),
     Twin("normalize", _NORM),
     Twin("scratch", _NORM),
     Twin("positive", _POSITIVE),
+    Twin("positions", _POSITIONS),
 )

@@ -378,3 +378,56 @@ extern "C" __global__ void k(const float* x, float* out) {
     if (threadIdx.x < 32) asm volatile("bar.arrive %0, 64;" ::"r"(number));  // BUG barrier-number
     out[threadIdx.x] = x[threadIdx.x];
 }
+/* cupilot 1
+a fence of the block where the device is meant
+launch:
+    flag = scratch(1, i32)
+    data = scratch(64, f32)
+    zero(flag)
+    k[2, 64](x, out, data, flag)
+*/
+extern "C" __global__ void k(const float* x, float* out, float* data, int* flag) {
+    if (blockIdx.x == 0) {
+        data[threadIdx.x] = x[threadIdx.x];  // BUG race-global-write-after-read | race-global-write
+        asm volatile("fence.acq_rel.cta;" ::: "memory");
+        __syncthreads();
+        if (threadIdx.x == 0) *(volatile int*)flag = 1;
+    } else {
+        if (threadIdx.x == 0)
+            while (*(volatile int*)flag == 0) {}
+        __syncthreads();
+        asm volatile("fence.acq_rel.cta;" ::: "memory");
+        out[threadIdx.x] = data[63 - threadIdx.x];  // BUG race-global-read
+    }
+}
+/* cupilot 1
+a fence of the device: nothing is wrong
+launch:
+    flag = scratch(1, i32)
+    data = scratch(64, f32)
+    zero(flag)
+    k[2, 64](x, out, data, flag)
+*/
+extern "C" __global__ void k(const float* x, float* out, float* data, int* flag) {
+    if (blockIdx.x == 0) {
+        data[threadIdx.x] = x[threadIdx.x];
+        asm volatile("fence.acq_rel.gpu;" ::: "memory");
+        __syncthreads();
+        if (threadIdx.x == 0) *(volatile int*)flag = 1;
+    } else {
+        if (threadIdx.x == 0)
+            while (*(volatile int*)flag == 0) {}
+        __syncthreads();
+        asm volatile("fence.sc.sys;" ::: "memory");
+        out[threadIdx.x] = data[63 - threadIdx.x];
+    }
+}
+/* cupilot 1
+a breakpoint is left behind
+launch:
+    k[1, 64](x, out)
+*/
+extern "C" __global__ void k(const float* x, float* out) {
+    if (threadIdx.x == 17) asm volatile("brkpt;");  // BUG trap
+    out[threadIdx.x] = x[threadIdx.x];
+}

@@ -35,6 +35,12 @@ def test_what_binds_decides_what_is_relevant() -> None:
     assert relevance(OPERATIONS, bound) > 1 > relevance(BYTES, bound)
 
 
+def test_on_one_thread_parallelism_relieves_nothing() -> None:
+    sharing = tactic("sharing", Resource.PARALLELISM, Zone.LATENCY)
+    assert relevance(sharing, PLACED) < 1
+    assert relevance(replace(sharing, language="cu"), PLACED) == 1
+
+
 @pytest.mark.parametrize("zone", Zone)
 def test_every_zone_asks_for_something(zone: Zone) -> None:
     assert relieved(zone)

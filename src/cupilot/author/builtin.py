@@ -21,7 +21,7 @@ from cupilot.strategy.strategy import Strategy, TacticUse
 from cupilot.strategy.tactics import Cookbook, load_cookbook
 
 _MUTATION_AFTER_CROSSOVER = 0.3
-_DOUBT = 1 / 3  # the weight of leaving a tactic out of a plan: most of what a family offers helps most kernels
+_DOUBT = 1 / 2  # the weight of leaving a tactic out: most of what a family offers helps most kernels
 
 
 class BuiltinAuthor:

@@ -42,6 +42,8 @@ def relevance(tactic: Tactic, placement: Placement) -> float:
     """3 where the tactic pays in this zone and moves what binds, 1 for one of the two, 1/3 for neither."""
     in_zone = placement.zone in tactic.zones
     moves = tactic.moves in _RELIEVES[placement.zone]
+    if tactic.language == "cpp" and tactic.moves is Resource.PARALLELISM:
+        moves = False  # CPU kernels are timed on one thread: there is nothing to share out
     return 3.0 if in_zone and moves else 1.0 if in_zone or moves else 1 / 3
 
 

@@ -184,6 +184,15 @@ def test_what_cannot_be_used_is_a_message_and_leaves_no_run(
     assert not list(Path().glob("runs/*"))
 
 
+def test_a_run_that_could_not_begin_spares_what_lay_in_its_folder(command: Command) -> None:
+    Path("runs/mine/kernels").mkdir(parents=True)
+    mine = [Path("runs/mine/run.py"), Path("runs/mine/kernels/own.cpp")]
+    for path in mine:
+        path.write_text("precious")
+    assert command("optimize", "suite:softmax", "--size", "huge", "--name", "mine") == 2
+    assert sorted(p for p in Path("runs").rglob("*") if p.is_file()) == sorted(mine)
+
+
 def test_a_run_is_not_overwritten(command: Command, measured_by: Measured, capsys: Said) -> None:
     assert optimize(command, "--name", "mine") == 0
     assert optimize(command, "--name", "mine") == 2

@@ -153,8 +153,8 @@ class RunFolder:
         return not any(row.kind in ("evaluate", "model") for row in self.store.rows())
 
     def _vanish(self) -> None:
-        for left in self.path.glob("run.*"):
-            left.unlink()
+        for name in ("run.db", "run.db-wal", "run.db-shm", "run.lock"):
+            (self.path / name).unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # something of the user's lies there
             (self.path / "kernels").rmdir()
             self.path.rmdir()

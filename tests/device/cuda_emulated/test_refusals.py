@@ -37,6 +37,18 @@ def test_recursion_is_refused() -> None:
     assert "recursion" in emu_kit.refusal(code).reason
 
 
+def test_calls_that_multiply_are_cut_short() -> None:
+    functions = "".join(
+        f"__device__ __noinline__ float f{i}(float v) {{ return f{i - 1}(v) + f{i - 1}(v * 2); }}\n"
+        for i in range(1, 22)
+    )
+    code = f"""__device__ __noinline__ float f0(float v) {{ return v + 1; }}
+    {functions}
+    __global__ void k(const float* x, float* out) {{ out[0] = f21(x[0]); }}"""
+    refused = emu_kit.refusal(code)
+    assert refused.stage is Stage.INSPECT and "100000 instructions" in refused.reason
+
+
 LAUNCHES = {
     "k[1, 64](x, out, shared=200000)": "bytes of shared memory per block; sm_80 has",
     "k[100000, 32](x, out, cooperative=1)": "a cooperative grid of 100000 blocks",

@@ -22,8 +22,9 @@ from cupilot.device.cuda_emulated.ptx.model import (
     Targets,
     Variable,
 )
+from cupilot.device.cuda_emulated.ptx.parser import PtxError
 
-_MAX_INSTRUCTIONS = 400_000
+_MAX_INSTRUCTIONS = 100_000
 _DYNAMIC_ALIGN = 16
 _NOWHERE = Instruction(("ret",), (), "", Place(0))
 
@@ -121,7 +122,11 @@ class _Walker:
         frame.instruction = ins
         builder.begin(ins)
         if len(builder.code) > _MAX_INSTRUCTIONS:
-            raise UnsupportedError(ins, "the kernel is too large once its calls are inlined")
+            raise PtxError(
+                f"line {ins.place.line}: the kernel has more than {_MAX_INSTRUCTIONS} instructions once its "
+                "calls are inlined, which the emulator does not take",
+                hint="unroll less, or call fewer functions that call functions",
+            )
         if op == "bra":
             return control.branch(frame, ins)
         if not ins.guard:

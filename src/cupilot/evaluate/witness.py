@@ -10,7 +10,8 @@ glance must do, by the largest result.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -45,6 +46,10 @@ class Witness:
 
     def look(self, inputs: Tensors, outputs: Tensors, *, closely: bool) -> str | None:
         """None, or what is wrong with a timed call."""
+        with _one_thread():
+            return self._look(inputs, outputs, closely=closely)
+
+    def _look(self, inputs: Tensors, outputs: Tensors, *, closely: bool) -> str | None:
         tensors = {name: as_tensor(array, self._types[name]) for name, array in inputs.items()}
         if not closely and self._slack:
             return self._at_a_glance(tensors, outputs)
@@ -81,6 +86,17 @@ class Witness:
                 place = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
                 return _words(name, place, float(got[place]), float(wanted[place]))
         return None
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Races hold this process on one core, where threads of torch's would wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _slack(reference: Reference) -> dict[str, Array | None]:

@@ -1,6 +1,6 @@
 """Runs kernels with planted bugs, and their sound twins, on the emulated device; prints what it finds.
 
-    python benchmarks/cuda_planted.py [--seeds 3]
+    python benchmarks/cuda_planted.py [--seeds 3] [--only races]
 
 Every kernel runs in several orders of warps and blocks. Found: the right kind of fault at the right line.
 """
@@ -20,10 +20,14 @@ import planted_kit
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--seeds", type=int, default=3)
-    seeds = range(1, arguments.parse_args().seeds + 1)
+    arguments.add_argument("--only", default="", help="a group: a file of tests/device/cuda_emulated/planted")
+    chosen = arguments.parse_args()
+    seeds = range(1, chosen.seeds + 1)
     bugs = found = twins = silent = 0
     print("| group | kernel | finds | s |\n| --- | --- | --- | --- |")
     for planted in planted_kit.all_planted():
+        if chosen.only not in planted.group:
+            continue
         start = time.perf_counter()
         faults = [planted_kit.find(planted, seed) for seed in seeds]
         right = all(planted_kit.is_right(planted, fault) for fault in faults)

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from cupilot.errors import CupilotError, UsageError
+from cupilot.errors import UsageError
 from cupilot.store import Store
 
 RUNS = Path("runs")
@@ -142,8 +142,7 @@ class RunFolder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        failed = kind is not None and issubclass(kind, CupilotError | KeyboardInterrupt)
-        gone = failed and self.is_new and self.is_idle()
+        gone = kind is not None and self.is_new and self.is_idle()
         self.close()
         if gone:
             self._vanish()

@@ -50,8 +50,12 @@ def test_there_are_enough_of_them() -> None:
 
 @pytest.mark.parametrize("path", KERNELS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_is_right(path: Path) -> None:
+    check(path, CudaEmulated())
+
+
+def check(path: Path, device: CudaEmulated) -> None:
     problem, file = _problem(path.parent), parse_kernel(path.read_text())
-    built = build(file, first_point(file), problem.target, CudaEmulated())
+    built = build(file, first_point(file), problem.target, device)
     assert not isinstance(built, Failed), built
     for name in ("target", *(case.name for case in problem.shapes if case.name == "odd")):
         case, raw, reference = _material(path.parent, name)

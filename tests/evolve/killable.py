@@ -8,7 +8,7 @@ from typing import Any, Self
 from cupilot.evaluate.result import Evaluation, Interval, Kind, Verdict
 from cupilot.evolve.answers import code_hash
 from cupilot.evolve.conduct import Finished, conduct
-from cupilot.evolve.folder import Asked, RunFolder
+from cupilot.evolve.folder import Asked, RunFolder, is_run
 from cupilot.evolve.watching import Silent
 from cupilot.kernel.file import KernelFile
 from cupilot.kernel.tunables import first_point
@@ -55,6 +55,6 @@ class Slow:
 
 
 def go_on(path: Path, log: Path, pause_s: float) -> Finished:
-    opened = RunFolder.open(path, exclusive=True) if path.exists() else RunFolder.create(path, ASKED)
+    opened = RunFolder.open(path, exclusive=True) if is_run(path) else RunFolder.create(path, ASKED)
     with opened as folder:
         return conduct(folder, None, lambda *_: Silent(), lambda *_: Slow(log, pause_s))

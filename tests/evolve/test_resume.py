@@ -18,6 +18,7 @@ from cupilot.evolve.folder import Asked, RunFolder
 from cupilot.evolve.run import replay
 from cupilot.evolve.watching import Silent
 from cupilot.kernel.file import KernelFile
+from cupilot.store import Store
 
 KILLS = 30
 FRESH = multiprocessing.get_context("forkserver")  # forks from a process that has torch and never used it
@@ -34,28 +35,38 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finished, int
 def test_killed_thirty_times_it_ends_where_an_undisturbed_run_ends(
     undisturbed: tuple[Finished, int], tmp_path: Path
 ) -> None:
+    """Thirty kills of processes at work; a run that gets to its end before them makes room for another."""
     finished, questions = undisturbed
-    run, log = tmp_path / "run", tmp_path / "log"
     rng = random.Random(int(time.time()))
-    kills = 0
-    for _ in range(KILLS):
-        child = FRESH.Process(target=go_on, args=(run, log, 0.02))
+    kills = [0]
+    while sum(kills) < KILLS:
+        child = FRESH.Process(target=go_on, args=(*_places(tmp_path, len(kills)), 0.02))
         child.start()
         child.join(rng.uniform(0.1, 1.2))
-        kills += child.is_alive()
+        at_work = child.is_alive()
         child.kill()
         child.join()
-    resumed = go_on(run, log, 0)
+        if at_work:
+            kills[-1] += 1
+        else:
+            kills.append(0)
 
-    assert kills > KILLS // 2
-    asked = len(log.read_text().splitlines())
-    assert questions <= asked <= questions + kills  # at most what was in flight is asked again
-    assert resumed.outcome.spent.evaluations == finished.outcome.spent.evaluations > 15
-    path = [(c.slot, c.intended.hash) for c in finished.outcome.records]
-    assert [(c.slot, c.intended.hash) for c in resumed.outcome.records] == path
-    assert resumed.outcome.champion is not None and finished.outcome.champion is not None
-    assert resumed.outcome.champion.slot == finished.outcome.champion.slot
-    assert resumed.outcome.reason == finished.outcome.reason
+    for number, count in enumerate(kills, 1):
+        run, log = _places(tmp_path, number)
+        resumed = go_on(run, log, 0)
+        asked = len(log.read_text().splitlines())
+        assert questions <= asked <= questions + count  # at most what was in flight is asked again
+        assert resumed.outcome.spent.evaluations == finished.outcome.spent.evaluations > 15
+        path = [(c.slot, c.intended.hash) for c in finished.outcome.records]
+        assert [(c.slot, c.intended.hash) for c in resumed.outcome.records] == path
+        assert resumed.outcome.champion is not None and finished.outcome.champion is not None
+        assert resumed.outcome.champion.slot == finished.outcome.champion.slot
+        assert resumed.outcome.reason == finished.outcome.reason
+
+
+def _places(folder: Path, number: int) -> tuple[Path, Path]:
+    """Of a run, and of the log of its questions."""
+    return folder / f"run {number}", folder / f"log {number}"
 
 
 def test_resuming_a_finished_run_asks_nothing(tmp_path: Path) -> None:
@@ -128,6 +139,14 @@ def test_a_run_that_this_version_cannot_retrace_is_not_told_in_part(
         replay(run)
     go_on(run, log, 0)  # measures what it does not know
     assert replay(run).is_finished
+
+
+def test_a_run_that_was_killed_before_it_knew_what_was_asked_is_begun_again(tmp_path: Path) -> None:
+    Store(tmp_path / "run" / "run.db").close()
+    with pytest.raises(UsageError, match="does not say what it was asked"):
+        RunFolder.open(tmp_path / "run", exclusive=True)
+    with RunFolder.create(tmp_path / "run", ASKED) as folder:
+        assert folder.asked == ASKED
 
 
 def test_one_owner_at_a_time(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: Path, asked: Asked) -> Self:
-        if (path / "run.db").exists():
+        if is_run(path):
             raise UsageError(
                 f"{path} is a run already",
                 hint=f"`cupilot resume {path}` continues it; or use another --name",
@@ -161,6 +161,14 @@ class RunFolder:
 
 def _is_suite(problem: str) -> bool:
     return problem.startswith("suite:")
+
+
+def is_run(path: Path) -> bool:
+    """One that was killed before it said what it was asked is none: nothing is lost when it is begun again."""
+    if not (path / "run.db").exists():
+        return False
+    with Store(path / "run.db", exclusive=False) as store:
+        return store.meta("asked") is not None
 
 
 def find(given: Path) -> Path:

@@ -164,7 +164,7 @@ def _is_suite(problem: str) -> bool:
 
 
 def is_run(path: Path) -> bool:
-    """One that was killed before it said what it was asked is none: nothing is lost when it is begun again."""
+    """One that was killed before it said what it was asked is none: it can be begun again."""
     if not (path / "run.db").exists():
         return False
     with Store(path / "run.db", exclusive=False) as store:

@@ -127,7 +127,7 @@ def report(
 
 @app.command()
 def explain(run: RunArgument) -> None:
-    """What each tactic of a run's champion is worth, measured by leaving it out."""
+    """What each tactic of the champion is worth, by leaving it out."""
     from cupilot.cli.explain import run as explain_run
 
     raise typer.Exit(explain_run(run))
@@ -139,7 +139,7 @@ def export(
     form: Annotated[str, typer.Option("--as", help="kernel, model (KernelBench) or package.")] = "package",
     out: Annotated[Path | None, typer.Option(help="Where to write; RUN/export/ by default.")] = None,
 ) -> None:
-    """Write the proven champion for use elsewhere, with a fallback to the reference."""
+    """Write the proven champion as a kernel, a module or a package."""
     from cupilot.cli.export import run as export_run
 
     raise typer.Exit(export_run(run, form, out))

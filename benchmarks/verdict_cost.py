@@ -54,7 +54,7 @@ CASES: Mapping[str, tuple[str, Callable[[], Tensors]]] = {
     "cumsum": ("sequential", lambda: [torch.randn(COLUMNS, ROWS)]),
     "max_pool1d": ("direct", lambda: [torch.randn(COLUMNS, ROWS)]),
     "depthwise": ("direct", lambda: [torch.randn(4, 64, 128, 128), torch.randn(64, 9)]),
-    "transpose": ("tiles", lambda: [torch.randn(ROWS, COLUMNS)]),
+    "transpose": ("tiles", lambda: [torch.randn(4, COLUMNS, COLUMNS)]),
     "cross_entropy": (
         "two passes", lambda: [torch.randn(ROWS, COLUMNS), torch.randint(0, COLUMNS, (ROWS,))],
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -119,16 +120,20 @@ def test_a_mailbox_that_cannot_be_made_is_known_before_the_run(tmp_path: Path) -
 
 
 def test_a_recording_answers_what_it_was_asked_and_nothing_else(tmp_path: Path) -> None:
+    asked = replace(QUESTION, subject="kernel 1")
     with Store(tmp_path / "run.db") as store:
         answer = {"text": "so", "stop": "done", "tokens_in": 1, "tokens_out": 2, "money_usd": 0, "model": "m"}
-        store.put(KIND, QUESTION.to_json(), answer, cost_s=1)
+        store.put(KIND, asked.to_json(), answer, cost_s=1)
     replay = Replay("replay:run", tmp_path)
     replay.check()
-    assert replay.complete(QUESTION).text == "so"
-    other = Request("translator", "You are another version.", QUESTION.turns, 50)
-    with pytest.raises(EndpointError, match="has no answer to this question of the translator") as caught:
-        replay.complete(other)
-    assert "the recorded measurements and settings" in caught.value.hint
+    assert replay.complete(asked).text == "so"
+    worded_otherwise = replace(asked, system="You are another version.", turns=(Turn("user", "How fast?"),))
+    assert replay.complete(worded_otherwise).text == "so"
+    corrected = replace(asked, turns=(*asked.turns, Turn("assistant", "so"), Turn("user", "No.")))
+    for other in (replace(asked, subject="kernel 2"), replace(worded_otherwise, subject=""), corrected):
+        with pytest.raises(EndpointError, match="has no answer to this question of the translator") as caught:
+            replay.complete(other)
+        assert "other measurements" in caught.value.hint
 
 
 def test_a_recording_that_is_not_there_or_not_readable(tmp_path: Path) -> None:

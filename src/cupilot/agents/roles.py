@@ -49,16 +49,18 @@ class Task:
     """A role with everything it is told, by the names of its prompt's placeholders."""
 
     role: Role
+    subject: str  # what it is about: samples, strategies and kernels by their hashes
     values: Mapping[str, str]
 
 
 def generate(brief: Brief) -> Task:
-    return _task("generator", problem=facts.problem(brief.problem))
+    return _task("generator", "the first kernel", problem=facts.problem(brief.problem))
 
 
 def plan(brief: Brief, sample: int) -> Task:
     return _task(
         "manager-plan",
+        str(sample),
         problem=facts.problem(brief.problem),
         guidance=facts.guidance(brief),
         tactics=facts.tactics(brief),
@@ -71,6 +73,7 @@ def cross(brief: Brief, parents: tuple[Parent, Parent], sample: int) -> Task:
     a, b = parents
     return _task(
         "manager-cross",
+        f"{sample} {a.strategy.hash} {b.strategy.hash}",
         problem=facts.problem(brief.problem),
         guidance=facts.guidance(brief, max(parents, key=lambda parent: parent.speedup)),
         tactics=facts.tactics(brief),
@@ -84,6 +87,7 @@ def cross(brief: Brief, parents: tuple[Parent, Parent], sample: int) -> Task:
 def translate(brief: Brief, strategy: Strategy, base: Parent) -> Task:
     return _task(
         "translator",
+        f"{strategy.hash} {base.kernel.hash}",
         problem=facts.problem(brief.problem),
         strategy=facts.strategy_words(strategy),
         hints=facts.hints(strategy, brief),
@@ -94,6 +98,7 @@ def translate(brief: Brief, strategy: Strategy, base: Parent) -> Task:
 def align(brief: Brief, strategy: Strategy, kernel: KernelFile) -> Task:
     return _task(
         "translator-align",
+        f"{strategy.hash} {kernel.hash}",
         problem=facts.problem(brief.problem),
         strategy=facts.strategy_words(strategy),
         tactics=facts.tactics(replace(brief, credit={})),
@@ -104,9 +109,10 @@ def align(brief: Brief, strategy: Strategy, kernel: KernelFile) -> Task:
 def repair(brief: Brief, strategy: Strategy, kernel: KernelFile, complaint: Complaint) -> Task:
     shown = {"kernel": facts.kernel(kernel, brief.language), "complaint": facts.complaint(complaint)}
     if complaint.stage != Stage.VERIFY:
-        return _task("revisor-syntax", signature=facts.signature(brief.problem), **shown)
+        return _task("revisor-syntax", kernel.hash, signature=facts.signature(brief.problem), **shown)
     return _task(
         "revisor-function",
+        f"{strategy.hash} {kernel.hash}",
         problem=facts.problem(brief.problem),
         strategy=facts.strategy_words(strategy),
         **shown,
@@ -116,6 +122,7 @@ def repair(brief: Brief, strategy: Strategy, kernel: KernelFile, complaint: Comp
 def refine(brief: Brief, current: Parent) -> Task:
     return _task(
         "revisor-performance",
+        f"{current.strategy.hash} {current.kernel.hash}",
         problem=facts.problem(brief.problem),
         guidance=facts.guidance(brief, current),
         base=facts.base(current, brief),
@@ -127,6 +134,7 @@ def merge(brief: Brief, parents: tuple[Parent, Parent], sample: int) -> Task:
     a, b = parents
     return _task(
         "code-crossover",
+        f"{sample} {a.kernel.hash} {b.kernel.hash}",
         problem=facts.problem(brief.problem),
         guidance=facts.guidance(brief, max(parents, key=lambda parent: parent.speedup)),
         parent_a=facts.base(a, brief),
@@ -141,9 +149,11 @@ def request(task: Task, brief: Brief, prompts: Prompts) -> Request:
     turn = Turn("user", prompts.render(f"{name}.md", task.values))
     if task.role.writes_code:
         rules = prompts.render(f"_device_{brief.language}.md", {})
-        return Request(name, prompts.render("system_code.md", {"device_rules": rules}), (turn,), CODE_TOKENS)
+        system = prompts.render("system_code.md", {"device_rules": rules})
+        return Request(name, system, (turn,), CODE_TOKENS, subject=task.subject)
     system = prompts.render("system_strategy.md", {})
-    return Request(name, system, (turn,), STRATEGY_TOKENS, strategy_schema(brief.cookbook))
+    schema = strategy_schema(brief.cookbook)
+    return Request(name, system, (turn,), STRATEGY_TOKENS, schema, task.subject)
 
 
 def corrected(asked: Request, answer: str, error: str, prompts: Prompts) -> Request:
@@ -152,5 +162,5 @@ def corrected(asked: Request, answer: str, error: str, prompts: Prompts) -> Requ
     return replace(asked, turns=(*asked.turns, Turn("assistant", answer or "(nothing)"), again))
 
 
-def _task(name: str, **values: str) -> Task:
-    return Task(ROLES[name], values)
+def _task(name: str, subject: str, **values: str) -> Task:
+    return Task(ROLES[name], subject, values)

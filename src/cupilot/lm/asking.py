@@ -16,7 +16,7 @@ from cupilot.errors import UsageError
 from cupilot.lm.calling import Caller
 from cupilot.lm.messages import EndpointError, Json, Reply, Request, most_tokens_in
 from cupilot.lm.prices import VARIABLE, Price, price
-from cupilot.lm.replay import KIND, reply_of
+from cupilot.lm.replay import KIND, recorded, reply_of
 from cupilot.store import Row, Store, UnansweredError
 
 
@@ -49,7 +49,7 @@ class Asking:
 
     def ask(self, request: Request) -> Reply | NoReply:
         question = request.to_json()
-        row = self._store.get(KIND, question)
+        row = self._store.get(KIND, question) if self._callers else recorded(self._store, request)
         if row is None:
             missing = self._answer(request, question)
             if missing is not None:

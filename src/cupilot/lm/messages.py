@@ -33,6 +33,7 @@ class Request:
     turns: tuple[Turn, ...]  # begins and ends with the user's
     max_tokens: int  # of the answer
     schema: Schema | None = None  # the answer is a JSON object of this form; None: text
+    subject: str = ""  # what is asked about, however it is worded and whatever was measured of it
 
     def to_json(self) -> dict[str, Any]:
         """What a question is in the table of answers: all that decides the reply, nothing of who replies."""

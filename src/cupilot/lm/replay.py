@@ -1,4 +1,4 @@
-"""`replay:RUN`: the answers that a recorded run was given, for exactly the same questions."""
+"""`replay:RUN`: the answers that a recorded run was given, for questions about the same."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cupilot.errors import UsageError
 from cupilot.lm.messages import EndpointError, Json, Reach, Reply, Request, Stop
-from cupilot.store import Store
+from cupilot.store import Row, Store
 
 KIND = "model"  # of the rows in the table of answers
 
@@ -37,15 +37,28 @@ class Replay:
 
     def complete(self, request: Request) -> Reply:
         with self._open() as store:
-            row = store.get(KIND, request.to_json())
+            row = recorded(store, request)
         if row is None or "failed" in row.answer:
             raise EndpointError(
                 f"the recording {self.run} has no answer to this question of the {request.role}",
                 reach=Reach.ENDPOINT,
-                hint="questions hold the figures that were measured, so it answers only beside the recorded "
-                "measurements and settings (`cupilot report` shows them): give a --model that can answer",
+                hint="it was made with other settings, or other measurements led the search elsewhere: "
+                "replay with what it was made with, or give a --model that can answer",
             )
         return reply_of(row.answer)
+
+
+def recorded(store: Store, request: Request) -> Row | None:
+    """The answer to exactly this question; else to one about the same, with other words or figures."""
+    row = store.get(KIND, request.to_json())
+    if row is None and request.subject:
+        row = next((other for other in store.rows(KIND) if _is_about(other.request, request)), None)
+    return row
+
+
+def _is_about(told: Json, request: Request) -> bool:
+    same = told["role"] == request.role and told.get("subject") == request.subject
+    return same and len(told["turns"]) == len(request.turns)
 
 
 def reply_of(answer: Json) -> Reply:

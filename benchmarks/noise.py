@@ -5,9 +5,10 @@
     python benchmarks/noise.py table
 
 A call stops after two minutes, the next one goes on. An evaluation is the timing of a full `cupilot eval` in
-new processes: settings, gates and null pair are the same; `torch.compile` and the library take no part. The
-kernels are `examples/*/fast.cpp` at the first point of their tunables. One thing is switched off: where eager
-against eager strays too far an evaluation is undecided; here it is counted as such and keeps its figures.
+new processes: settings, gates and null pair are the same; `torch.compile` and the library take no part, and
+evaluations of one call share the process that loads torch, from which each group's baselines are forked anew.
+The kernels are `examples/*/fast.cpp` at the first point of their tunables. One thing is switched off: where
+eager against eager strays too far an evaluation is undecided; here it counts as such and keeps its figures.
 The turn of an undecided evaluation comes again, until ten are decided; the table says of how many.
 
 The long-run value an interval must cover is the geometric mean of the *other* evaluations of its kernel. For
@@ -17,6 +18,7 @@ eager against eager it is 1.
 from __future__ import annotations
 
 import argparse
+import atexit
 import contextlib
 import math
 import os
@@ -40,14 +42,13 @@ from cupilot.evaluate.timing import Timed, time_at
 from cupilot.kernel.file import parse_kernel
 from cupilot.kernel.tunables import first_point
 from cupilot.problem.loading import load
-from cupilot.problem.problem import Problem
 from cupilot.types import Failed
 from slices import Piece, Record, go_on, records
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 KERNELS = ("softmax", "gelu", "matmul", "cumsum", "max_pool")
 RUNS = {"quiet": 10, "hog": 2}
-EFFORT = replace(FULL, baselines=(BaselineKind.EAGER,))
+EFFORT = replace(FULL, baselines=(BaselineKind.EAGER,), all_threads=False)
 GATE = replace(STRICT, null=math.inf)
 GOAL_SD, GOAL_NULL, GOAL_COVERED = 0.015, 0.02, 0.9
 # Copies 256 MB to and fro for ever.
@@ -79,18 +80,22 @@ def beside(load_name: str) -> Iterator[None]:
 
 
 @cache
-def problem(kernel: str) -> Problem:
-    return load(str(EXAMPLES / kernel / "problem.py"), None)
+def bench(kernel: str) -> Bench:
+    """One for each kernel and call of this program."""
+    found = Bench(load(str(EXAMPLES / kernel / "problem.py"), None), Cpu(), gate=GATE)
+    atexit.register(found.close)
+    return found
 
 
 def evaluation(piece: Piece) -> Record:
     kernel = parse_kernel((EXAMPLES / piece["kernel"] / "fast.cpp").read_text(encoding="utf-8"))
-    with Bench(problem(piece["kernel"]), Cpu(), gate=GATE) as bench, beside(piece["load"]):
-        case = bench.problem.targets[0]
-        built = build(kernel, first_point(kernel), case.signature, bench.device)
-        assert not isinstance(built, Failed), built.reason
+    place = bench(piece["kernel"])
+    case = place.problem.targets[0]
+    built = build(kernel, first_point(kernel), case.signature, place.device)
+    assert not isinstance(built, Failed), built.reason
+    with beside(piece["load"]):
         start_s = time.monotonic()
-        found = time_at(bench, built, case, EFFORT)
+        found = time_at(place, built, case, EFFORT)
         took_s = round(time.monotonic() - start_s, 1)
     if not isinstance(found, Timed):
         return {"took_s": took_s, "reason": found.reason}

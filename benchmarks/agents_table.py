@@ -5,6 +5,7 @@ python benchmarks/agents_table.py RUN...      (default: all under examples/recor
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections import Counter
 from pathlib import Path
@@ -26,12 +27,13 @@ HERE = Path(__file__).parent.parent / "examples" / "recorded"
 def main() -> None:
     paths = [Path(name) for name in sys.argv[1:]] or sorted(db.parent for db in HERE.rglob("run.db"))
     runs = {_name(path): replay(path) for path in paths}
-    rows = {_name(path): _asked(path) for path in paths}
+    rows = {}
     tally: Counter[tuple[str, str]] = Counter()
-    for found in runs.values():
+    for path, (name, found) in zip(paths, runs.items(), strict=True):
         author = found.run.search.author
         assert isinstance(author, ModelAuthor), "a run without a model"
         tally += author.tally
+        rows[name] = [row for row in _asked(path) if row.hash in author.charged]
     validity(tally)
     kernels(runs, rows)
     outcomes(runs)
@@ -69,18 +71,28 @@ def kernels(runs: dict[str, Replay], rows: dict[str, list[Row]]) -> None:
         written = [c for c in every if kinds.get(c.origin, "translator") == role]
         if written:
             print(f"| {role} | {len(written)} | {' | '.join(map(str, _fates(written)))} |")
-    kept, refined = 0, 0
+    fates: Counter[str] = Counter()
     for name, found in runs.items():
-        target, language = found.run.problem.target, found.run.search.brief.language
         final = {code_hash(c.kernel) for c in found.outcome.records}
-        for row in rows[name]:
-            if row.request["role"] == "revisor-performance" and "text" in row.answer:
-                refined += 1
-                try:
-                    kept += code_hash(read_kernel(row.answer["text"], target, language)) in final
-                except InvalidAnswerError:
-                    continue
-    print(f"\nRefinements of kernels that were right: {refined} written, {kept} kept as faster.\n")
+        written = {role: _hashes(found, rows[name], role) for role in ROLES}
+        refined = written.pop("revisor-performance")
+        before = {code for codes in written.values() for code in codes}
+        fates += Counter("same" if c in before else "kept" if c in final else "slower" for c in refined)
+    print(
+        f"\nRefinements of kernels that were right: {fates.total()} written; {fates['kept']} kept as faster,"
+        f" {fates['slower']} not, {fates['same']} the same kernel again.\n"
+    )
+
+
+def _hashes(found: Replay, rows: list[Row], role: str) -> list[str]:
+    """Of the kernels that a role wrote."""
+    target, language = found.run.problem.target, found.run.search.brief.language
+    written = []
+    for row in rows:
+        if row.request["role"] == role and row.request["schema"] is None and "text" in row.answer:
+            with contextlib.suppress(InvalidAnswerError):
+                written.append(code_hash(read_kernel(row.answer["text"], target, language)))
+    return written
 
 
 def _fates(written: list[Candidate]) -> tuple[int, int, int, int]:

@@ -64,6 +64,11 @@ class ModelAuthor:
         self._most_tokens = most_tokens
         self.tally: Counter[tuple[str, str]] = Counter()
 
+    @property
+    def charged(self) -> frozenset[str]:
+        """The answers that it was given, by their hashes in the table."""
+        return frozenset(self._asking.charged)
+
     def beside(self, budget: Budget) -> ModelAuthor:
         """The same author for work at the same time, which spends from a budget of its own."""
         other = copy(self)

@@ -32,7 +32,7 @@ class Asking:
 
     def __init__(self, store: Store, budget: Budget, callers: Mapping[str, Caller]) -> None:
         self._store, self._budget, self._callers = store, budget, callers
-        self._charged: set[str] = set()
+        self.charged: set[str] = set()  # rows of the table, by their hashes
         for caller in callers.values():
             _require_price(caller.endpoint.name, budget)
 
@@ -57,9 +57,9 @@ class Asking:
             row = self._store.get(KIND, question)
             if row is None:
                 raise AssertionError("an answer just recorded is in the table")
-        elif row.hash not in self._charged:
+        elif row.hash not in self.charged:
             self._budget.spend(_cost(row))
-        self._charged.add(row.hash)
+        self.charged.add(row.hash)
         failed = row.answer.get("failed")
         return reply_of(row.answer) if failed is None else NoReply(failed)
 

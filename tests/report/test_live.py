@@ -1,13 +1,16 @@
 import io
 import os
 import signal
+from dataclasses import replace
 
 import pytest
 from kit import search_of
 from rich.console import Console
 
+from cupilot.evaluate.result import Evaluation, Verdict
 from cupilot.problem.problem import Problem
 from cupilot.report.live import LiveDisplay
+from cupilot.types import Stage
 
 
 def console(terminal: bool) -> Console:
@@ -40,6 +43,20 @@ def test_the_panel_shows_best_now_and_budget(relu: Problem) -> None:
         out.print(display.renderable())
     for word in ("relu", "over eager", "final proof", "evaluations", "passed"):
         assert word in written(out)
+
+
+def test_the_best_is_the_fastest_so_far_and_noise_is_no_failure(relu: Problem) -> None:
+    out = console(terminal=True)
+    search = search_of(relu)
+    records = search.run().records
+    fastest = max(records, key=lambda c: c.speedup.ratio)
+    unclear = replace(fastest, evaluation=Evaluation(Verdict.UNDECIDED, Stage.TIME, "busy"))
+    display = LiveDisplay(out, "relu", search.budget, clock=lambda: 0.0)
+    for candidate in (records[0], fastest, unclear):
+        display.recorded(candidate, records[0])
+    out.print(display.renderable())
+    shown = written(out)
+    assert f"{fastest.speedup.ratio:.2f}x" in shown and "noise" in shown and "2 of 3 passed" in shown
 
 
 def test_the_first_interrupt_ends_the_search_gracefully_the_second_at_once(relu: Problem) -> None:

@@ -5,7 +5,8 @@ from html.parser import HTMLParser
 import pytest
 from kit import PLACEMENT, search_of, view_from
 
-from cupilot.evolve.ending import Ending
+from cupilot.evaluate.result import AtTarget
+from cupilot.evolve.ending import NOT_FINISHED, Ending
 from cupilot.problem.problem import Problem
 from cupilot.report.markup import VOID, el
 from cupilot.report.page import page
@@ -80,6 +81,23 @@ def test_failed_candidates_are_listed_with_stage_and_reason(relu: Problem) -> No
 @pytest.mark.parametrize("placement", [None, replace(PLACEMENT, intensity_ops_per_byte=0.0)])
 def test_a_problem_without_a_place_on_the_roofline_still_has_a_report(relu: Problem, placement) -> None:
     assert not parsed(page(view_from(search_of(relu), placement))).open
+
+
+def test_several_targets_are_shown_one_by_one(relu: Problem) -> None:
+    view = view_from(search_of(relu))
+    assert view.outcome.proof is not None
+    at = AtTarget({"LANES": 16}, view.outcome.proof.speedup, 0.5, 0.1, 0.2)
+    proof = replace(view.outcome.proof, targets={"target": at, "second": replace(at, tuned={"LANES": 8})})
+    text = page(replace(view, outcome=replace(view.outcome, proof=proof)))
+    assert "1 more shape: geometric means" in text and "LANES = 16" in text and "LANES = 8" in text
+
+
+def test_a_run_that_has_not_ended_is_not_called_lost(relu: Problem) -> None:
+    view = view_from(search_of(relu))
+    cut = replace(view.outcome, champion=None, proof=None, reason=NOT_FINISHED)
+    view = replace(view, outcome=cut)
+    assert view.ending is Ending.UNPROVEN
+    assert "no final proof yet" in page(view) and "keep the reference" not in page(view)
 
 
 def test_what_a_problem_says_is_text_not_markup(relu: Problem) -> None:

@@ -124,7 +124,8 @@ def _coarse_slack(wanted: Array, dtype: DType) -> Array | None:
 def _size(values: Array) -> Array:
     """The power of two above each magnitude, as an index: 0 for what is hardly there."""
     powers: Array = np.frexp(np.abs(values.astype(np.float64)))[1]
-    return np.clip(powers + _SIZES // 2, 0, _SIZES - 1)
+    sizes: Array = np.clip(powers + _SIZES // 2, 0, _SIZES - 1)
+    return sizes
 
 
 def _words(name: str, place: tuple[int, ...], got: float, expected: float) -> str:

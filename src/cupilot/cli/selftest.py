@@ -54,7 +54,8 @@ def run(*, only: str | None, json: bool) -> int:
     console = Console(highlight=False, quiet=json)
     _print_layers(console, layers)
     mounted = []
-    with Yard() as yard, Console(stderr=True).status("") as status:
+    spinning = console if console.is_terminal and not json else Console(stderr=True)
+    with Yard() as yard, spinning.status("") as status:
         for place, subject in enumerate(subjects, 1):
             status.update(f"{place} of {len(subjects)}: {subject.name}")
             mounted.append(Mounted(subject, yard.mount(subject)))

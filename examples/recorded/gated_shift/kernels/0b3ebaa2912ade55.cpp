@@ -1,0 +1,109 @@
+/* cupilot 1
+Gated mix with the left neighbour and RMS normalisation: one block a row, whole vectors, the gated row kept in the
+first-level cache, output written once.
+tune:
+    LANES = 16 | 8
+launch:
+    rows, cols = x.shape
+    gated_shift[rows](x, gate, mix, scale, out, self.eps, cols)
+*/
+#include <math.h>
+#include <string.h>
+
+typedef float vec __attribute__((vector_size(4 * LANES)));
+typedef int ivec __attribute__((vector_size(4 * LANES)));
+
+static inline vec load(const float* p) {
+    vec v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static inline vec load_part(const float* p, long n) {
+    vec v = {};
+    memcpy(&v, p, n * sizeof(float));
+    return v;
+}
+
+static inline vec exp_vec(vec x) {
+    x = x > 89.0f ? vec{} + 89.0f : x;
+    x = x < -104.0f ? vec{} - 104.0f : x;
+    vec n = (x * 1.44269504f + 12582912.0f) - 12582912.0f;
+    vec r = x - n * 0.693359375f;
+    r = r - n * -2.12194440e-4f;
+    vec p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * (r * r) + r + 1.0f;
+    ivec k = __builtin_convertvector(n, ivec);
+    ivec half = k >> 1;
+    ivec low = (half + 127) << 23, high = (k - half + 127) << 23;
+    vec s1, s2;
+    memcpy(&s1, &low, sizeof s1);
+    memcpy(&s2, &high, sizeof s2);
+    return p * s1 * s2;
+}
+
+static inline vec gated(vec x, vec left, vec mix, vec gate) {
+    vec mixed = x + mix * (left - x);
+    return mixed * (1.0f / (1.0f + exp_vec(-gate)));
+}
+
+static inline void first_left(const float* in, long n, vec* left) {
+    float shifted[LANES] = {};
+    for (long i = 1; i < n; ++i) shifted[i] = in[i - 1];
+    memcpy(left, shifted, sizeof *left);
+}
+
+extern "C" void gated_shift(long row, const float* x, const float* gate, const float* mix, const float* scale,
+                            float* out, float eps, long cols) {
+    const long CAP = 16384;
+    float local[CAP];
+    const float* in = x + row * cols;
+    const float* g = gate + row * cols;
+    float* o = out + row * cols;
+    float* y = cols <= CAP ? local : o;
+    vec sums[4] = {};
+    long j = 0;
+    vec left;
+    if (cols >= LANES) {
+        first_left(in, LANES, &left);
+        vec v = gated(load(in), left, load(mix), load(g));
+        memcpy(y, &v, sizeof v);
+        sums[0] += v * v;
+        j = LANES;
+    }
+    for (; j + 4 * LANES <= cols; j += 4 * LANES)
+        for (int u = 0; u < 4; ++u) {
+            long i = j + u * LANES;
+            vec v = gated(load(in + i), load(in + i - 1), load(mix + i), load(g + i));
+            memcpy(y + i, &v, sizeof v);
+            sums[u] += v * v;
+        }
+    for (; j + LANES <= cols; j += LANES) {
+        vec v = gated(load(in + j), load(in + j - 1), load(mix + j), load(g + j));
+        memcpy(y + j, &v, sizeof v);
+        sums[1] += v * v;
+    }
+    if (j < cols) {
+        long n = cols - j;
+        if (j == 0)
+            first_left(in, n, &left);
+        else
+            left = load_part(in + j - 1, n);
+        vec v = gated(load_part(in + j, n), left, load_part(mix + j, n), load_part(g + j, n));
+        memcpy(y + j, &v, n * sizeof(float));
+        sums[2] += v * v;
+    }
+    vec sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    float total = 0;
+    for (int l = 0; l < LANES; ++l) total += sum[l];
+    float norm = 1.0f / sqrtf(total / (float)cols + eps);
+    for (j = 0; j + LANES <= cols; j += LANES) {
+        vec v = load(y + j) * norm * load(scale + j);
+        memcpy(o + j, &v, sizeof v);
+    }
+    for (; j < cols; ++j) o[j] = y[j] * norm * scale[j];
+}

@@ -1,0 +1,120 @@
+/* cupilot 1
+Transposed convolution (4 by 4, stride 2, padding 1) with bias and ReLU, by parity: a block makes two output rows over
+padded rows, in register tiles of CO channels by V vectors by both column parities, weights packed as one stream.
+tune:
+    LANES = 16 | 8
+    V = 2 | 1 | 3
+    CO = 4 | 8 | 2
+where:
+    V * CO <= 8
+launch:
+    batch, cin, h, w = x.shape
+    n, cout, oh, ow = out.shape
+    pitch = cdiv(w, LANES) * LANES + 16
+    padded = scratch((batch * cin * h, pitch), f32)
+    packed = scratch((cdiv(cout, CO) * 4 * cin, 4 * CO), f32)
+    pad_rows[batch * cin](x, padded, h, w, pitch)
+    pack[cin, cdiv(cout, CO)](up_weight, packed, cin, cout)
+    upsample[h, cdiv(cout, CO), batch](padded, packed, up_bias, out, cin, cout, h, w, oh, ow, pitch)
+*/
+#include <string.h>
+
+typedef float vec __attribute__((vector_size(4 * LANES)));
+typedef int ivec __attribute__((vector_size(4 * LANES)));
+
+static inline vec load(const float* p) {
+    vec v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+extern "C" void pad_rows(long image, const float* x, float* padded, long h, long w, long pitch) {
+    for (long i = 0; i < h; ++i) {
+        float* row = padded + (image * h + i) * pitch;
+        row[0] = 0;
+        memcpy(row + 1, x + (image * h + i) * w, w * sizeof(float));
+        memset(row + 1 + w, 0, (pitch - 1 - w) * sizeof(float));
+    }
+}
+
+// packed[group][ky][ci][kx][c]
+extern "C" void pack(long ci, long group, const float* weight, float* packed, long cin, long cout) {
+    for (int ky = 0; ky < 4; ++ky)
+        for (int kx = 0; kx < 4; ++kx)
+            for (int c = 0; c < CO; ++c) {
+                long co = group * CO + c < cout ? group * CO + c : cout - 1;
+                packed[(((group * 4 + ky) * cin + ci) * 4 + kx) * CO + c] = weight[((ci * cout + co) * 4 + ky) * 4 + kx];
+            }
+}
+
+template <int N>
+static inline void tile(const float* const* rows, const float* const* taps, int reach, const float* bias, float* out,
+                        const long* co, long cin, long image, long plane, long j0, long w) {
+    vec even[CO][N] = {}, odd[CO][N] = {};
+    for (long ci = 0; ci < cin; ++ci)
+        for (int r = 0; r < reach; ++r) {
+            const float* in = rows[r] + ci * image + j0;
+            const float* t = taps[r] + ci * 4 * CO;
+            vec before[N], here[N], after[N];
+#pragma GCC unroll 3
+            for (int v = 0; v < N; ++v) {
+                before[v] = load(in + v * LANES);
+                here[v] = load(in + v * LANES + 1);
+                after[v] = load(in + v * LANES + 2);
+            }
+#pragma GCC unroll 8
+            for (int c = 0; c < CO; ++c) {
+                float t0 = t[c], t1 = t[CO + c], t2 = t[2 * CO + c], t3 = t[3 * CO + c];
+#pragma GCC unroll 3
+                for (int v = 0; v < N; ++v) {
+                    even[c][v] += here[v] * t1;
+                    odd[c][v] += after[v] * t0;
+                    even[c][v] += before[v] * t3;
+                    odd[c][v] += here[v] * t2;
+                }
+            }
+        }
+    ivec low, high;
+    for (int l = 0; l < LANES; ++l) {
+        low[l] = l / 2 + (l % 2) * LANES;
+        high[l] = LANES / 2 + l / 2 + (l % 2) * LANES;
+    }
+#pragma GCC unroll 8
+    for (int c = 0; c < CO; ++c)
+#pragma GCC unroll 3
+        for (int v = 0; v < N; ++v) {
+            vec e = even[c][v] + bias[co[c]], o = odd[c][v] + bias[co[c]];
+            e = e < 0.0f ? vec{} : e;
+            o = o < 0.0f ? vec{} : o;
+            vec pair[2] = {__builtin_shuffle(e, o, low), __builtin_shuffle(e, o, high)};
+            long j = j0 + v * LANES, n = w - j < LANES ? w - j : LANES;
+            float* to = out + co[c] * plane + 2 * j;
+            if (n == LANES)
+                memcpy(to, pair, sizeof pair);
+            else
+                memcpy(to, pair, 2 * n * sizeof(float));
+        }
+}
+
+extern "C" void upsample(long i, long group, long b, const float* padded, const float* packed, const float* bias,
+                         float* out, long cin, long cout, long h, long w, long oh, long ow, long pitch) {
+    long co[CO];
+    for (int c = 0; c < CO; ++c) co[c] = group * CO + c < cout ? group * CO + c : cout - 1;
+    long image = h * pitch, plane = oh * ow;
+    for (long oy = 2 * i; oy < 2 * i + 2; ++oy) {
+        const float* rows[2];
+        const float* taps[2];
+        int reach = 0;
+        for (int k = 1 - (int)(oy & 1); k < 4; k += 2) {
+            long iy = (oy + 1 - k) / 2;
+            if (oy + 1 - k < 0 || iy >= h) continue;
+            rows[reach] = padded + (b * cin * h + iy) * pitch;
+            taps[reach++] = packed + (group * 4 + k) * cin * 4 * CO;
+        }
+        float* to = out + (b * cout * oh + oy) * ow;
+        long j = 0;
+        for (; j + V * LANES <= w; j += V * LANES)
+            tile<V>(rows, taps, reach, bias, to, co, cin, image, plane, j, w);
+        for (; j < w; j += LANES) tile<1>(rows, taps, reach, bias, to, co, cin, image, plane, j, w);
+    }
+}

@@ -1,0 +1,33 @@
+/* cupilot 1
+Causal attention, one query a block: the largest score first, then weights, sum and weighted values.
+launch:
+    batch, heads, length, width = Q.shape
+    attention[length, batch * heads](Q, K, V, out, length, width)
+*/
+#include <math.h>
+
+extern "C" void attention(long i, long head, const float* Q, const float* K, const float* V, float* out, long length,
+                          long width) {
+    const float* q = Q + (head * length + i) * width;
+    const float* k = K + head * length * width;
+    const float* v = V + head * length * width;
+    float* o = out + (head * length + i) * width;
+    float scale = 1.0f / sqrtf((float)width);
+    float most = -INFINITY;
+    for (long j = 0; j <= i; ++j) {
+        float s = 0;
+        for (long e = 0; e < width; ++e) s += q[e] * k[j * width + e];
+        s *= scale;
+        most = s > most ? s : most;
+    }
+    float sum = 0;
+    for (long e = 0; e < width; ++e) o[e] = 0;
+    for (long j = 0; j <= i; ++j) {
+        float s = 0;
+        for (long e = 0; e < width; ++e) s += q[e] * k[j * width + e];
+        float p = expf(s * scale - most);
+        sum += p;
+        for (long e = 0; e < width; ++e) o[e] += p * v[j * width + e];
+    }
+    for (long e = 0; e < width; ++e) o[e] /= sum;
+}

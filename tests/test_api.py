@@ -12,7 +12,9 @@ import torch
 import cupilot
 from cupilot import api
 from cupilot.errors import CupilotError
+from cupilot.evaluate.effort import QUICK
 from cupilot.evaluate.quiet import Gate
+from cupilot.evolve import measuring
 from cupilot.evolve.candidate import Candidate
 from cupilot.evolve.conduct import conduct
 from cupilot.evolve.ending import Ending, ending_of
@@ -91,6 +93,8 @@ def test_what_cannot_be_used_is_an_error_and_leaves_no_run(
 def test_a_real_search_from_nothing_to_a_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     """The one test that really compiles, checks, times and proves; other tests keep the machine busy."""
     anything = Gate(slowdown=99, pressure=1, stall=99, null=9)
+    monkeypatch.setattr(measuring, "SEARCHING", anything)
+    monkeypatch.setattr(measuring, "FULL", QUICK)  # shorter timing, eager alone; checks stay whole
     monkeypatch.setattr(api, "conduct", partial(conduct, measurer=partial(Measurer, gate=anything)))
     result = cupilot.optimize(scaled_relu, INPUTS, budget="2evals", pool=False)
     seen = replay(result.run)

@@ -13,7 +13,7 @@ from cupilot.author.family import Recognised
 from cupilot.brief import Brief, Complaint, Declined, Parent
 from cupilot.kernel.file import KernelFile
 from cupilot.problem.problem import Problem
-from cupilot.strategy.algebra import best_of_both, crossover, mutate, settle
+from cupilot.strategy.algebra import best_of_both, closure, crossover, default_use, mutate, settle
 from cupilot.strategy.align import align
 from cupilot.strategy.evidence import Fact
 from cupilot.strategy.guidance import weights
@@ -44,18 +44,15 @@ class BuiltinAuthor:
         return self._write(brief.problem, Strategy())
 
     def plan(self, brief: Brief, rng: Random) -> Strategy | Declined:
-        """Each tactic with a probability that grows with its weight: what binds, what has paid."""
+        """Each tactic by chance, likelier where it relieves what binds or has paid; with what it requires."""
         favour = weights(brief.cookbook, brief.placement, brief.credit)
         tactics = list(brief.cookbook)
         rng.shuffle(tactics)
-        tactics.sort(
-            key=lambda t: -favour[t.id]
-        )  # what is favoured goes first where tactics exclude each other
-        wanted = [
-            TacticUse.of(t.id, **{p.name: rng.choice(p.values) for p in t.parameters})
-            for t in tactics
-            if rng.random() < favour[t.id] / (_DOUBT + favour[t.id])
-        ]
+        tactics.sort(key=lambda t: -favour[t.id])  # the favoured first, where they exclude each other
+        drawn = [t for t in tactics if rng.random() < favour[t.id] / (_DOUBT + favour[t.id])]
+        wanted = [TacticUse.of(t.id, **{p.name: rng.choice(p.values) for p in t.parameters}) for t in drawn]
+        needed = [r for t in drawn for r in closure(t, brief.cookbook)]
+        wanted += [default_use(brief.cookbook[r]) for r in needed]
         return Strategy(tuple(sorted(settle(wanted, brief.cookbook))))
 
     def cross(self, brief: Brief, parents: tuple[Parent, Parent], rng: Random) -> Strategy | Declined:

@@ -109,13 +109,13 @@ def _added(strategy: Strategy, cookbook: Cookbook) -> Iterable[Strategy]:
     for tactic in cookbook:
         if tactic.id in strategy:
             continue
-        needed = [cookbook[t] for t in _closure(tactic, cookbook) if t not in strategy]
+        needed = [cookbook[t] for t in closure(tactic, cookbook) if t not in strategy]
         for use in default_and_other_uses(tactic):
             newcomers = [use if t.id == tactic.id else default_use(t) for t in needed]
             yield _derived(strategy, settle((*newcomers, *strategy.uses), cookbook))
 
 
-def _closure(tactic: Tactic, cookbook: Cookbook) -> list[str]:
+def closure(tactic: Tactic, cookbook: Cookbook) -> list[str]:
     """The tactic with everything that it requires, directly or not."""
     closure = [tactic.id]
     for tactic_id in closure:

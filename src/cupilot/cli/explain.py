@@ -30,7 +30,8 @@ def page(found: Explanation) -> RenderableType:
     if not found.worths:
         return Group(head, Padding("the champion is the plain kernel: nothing can be left out", (1, 0)))
     table = Table(box=None, pad_edge=False, padding=(0, 2))
-    for column in ("without", "slower by", "", ""):
+    table.add_column("without", no_wrap=True)
+    for column in ("slower by", "", ""):
         table.add_column(column, overflow="fold")
     for worth in sorted(found.worths, key=lambda w: -(w.slowdown.ratio if w.slowdown else 0)):
         with_it = f"takes along {', '.join(worth.gone)}" if worth.gone else ""

@@ -13,7 +13,7 @@ import pytest
 from fakes import Onlooker
 
 from cupilot.evaluate.result import Evaluation, Interval
-from cupilot.evolve.answers import Known, code_hash
+from cupilot.evolve.answers import Known
 from cupilot.evolve.folder import Asked, RunFolder
 from cupilot.evolve.run import prepare, replay
 from cupilot.kernel.file import KernelFile, parse_kernel
@@ -45,7 +45,7 @@ def test_a_recorded_run_replays_to_its_champion(name: str, tmp_path: Path) -> No
     shipped = list((RECORDED / name / "champion").glob("*.cpp"))
     assert bool(shipped) == (found.outcome.champion is not None)
     for kernel in shipped:
-        assert code_hash(parse_kernel(kernel.read_text())) == code_hash(champion.kernel)
+        assert parse_kernel(kernel.read_text()).source == champion.kernel.source  # its constants are tuned
         assert proof is not None and proof.speedup["eager"].low > 1
 
 

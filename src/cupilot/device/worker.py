@@ -29,7 +29,7 @@ _MOST_WORDS = 4096
 class Silence(StrEnum):
     """Why a batch brought no answer, completing the sentence "the kernel ..."."""
 
-    UNASKED = "answered without being asked"
+    UNASKED = "spoke on the runner's pipe without being asked"
     LATE = "did not finish in time"
     OTHER_WORDS = "spoke on the runner's pipe"
     GONE = "ended its process"

@@ -124,7 +124,7 @@ CHEATS: tuple[Cheat, ...] = (
     _walled("coarse_clock", _MEMORY),
     _walled("crash", _MEMORY),
     _walled("deep_recursion", _MEMORY),
-    _walled("early_reply", "answered without being asked"),
+    _walled("early_reply", "spoke on the runner's pipe"),
     _walled("hang", "did not finish"),
     _walled("hidden_commands", "did not finish"),
     _walled("hidden_exit", "ended its process"),

@@ -3,6 +3,7 @@ import multiprocessing
 import os
 import signal
 import sqlite3
+import threading
 import time
 from pathlib import Path
 
@@ -94,6 +95,25 @@ def test_kill_loses_nothing_that_was_answered(tmp_path: Path) -> None:
     with Store(tmp_path / "run.db") as store:
         numbers = [row.answer["n"] for row in store.rows("k")]
         assert numbers == list(range(len(numbers))) and len(numbers) > 10
+
+
+def test_a_thread_that_still_asks_is_refused_once_the_table_is_closed(tmp_path: Path) -> None:
+    store, ended = Store(tmp_path / "run.db"), list[Exception]()
+
+    def ask_for_ever() -> None:
+        try:
+            while True:
+                store.get("k", {})
+        except sqlite3.ProgrammingError as error:
+            ended.append(error)
+
+    threads = [threading.Thread(target=ask_for_ever) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    store.close()
+    for thread in threads:
+        thread.join()
+    assert len(ended) == 4
 
 
 def test_the_hash_does_not_depend_on_order() -> None:

@@ -143,7 +143,8 @@ class Store:
             self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def close(self) -> None:
-        self._db.close()
+        with self._lock:  # a draft that nobody takes may still be asking in its thread
+            self._db.close()
         self._release()
 
     @property

@@ -21,13 +21,14 @@ from cupilot.lm.asking import Asking
 from cupilot.lm.calling import Caller, Patience
 from cupilot.lm.messages import Endpoint, Reply, Request, Stop
 from cupilot.problem.problem import Problem
-from cupilot.roofline import Zone
+from cupilot.roofline import Placement, Source, Zone
 from cupilot.store import Store
 from cupilot.strategy.evidence import parse_condition
 from cupilot.strategy.strategy import Strategy
 from cupilot.strategy.tactics import Cookbook, Parameter, Resource, Tactic
 from cupilot.types import Stage
 
+PLACEMENT = Placement(Zone.MEMORY, "DRAM", Source.MEASURED, 0.5, 4.0, 4.0, 2e10, 8e10, 8e10, 1e-4, 1e-5, 2e-4)
 GAINS = {"vectorize": 2.0, "unroll": 1.2, "tile": 1.5}
 
 

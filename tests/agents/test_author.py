@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
 import pytest
 from agents_kit import (
+    PLACEMENT,
     Answer,
+    LawfulEvaluator,
     Scripted,
     author_of,
     brief_of,
@@ -22,14 +25,18 @@ from agents_kit import (
 
 from cupilot.agents.making import model_author, parse_models
 from cupilot.brief import Complaint, Declined
-from cupilot.budget import Budget, parse_budget
+from cupilot.budget import Amounts, Budget, parse_budget
 from cupilot.errors import UsageError
+from cupilot.evaluate.result import Evaluation, Verdict
+from cupilot.evolve.loop import Search
 from cupilot.kernel.file import KernelFile, parse_kernel
 from cupilot.lm.messages import EndpointError, Reach, Reply, Request, Stop
 from cupilot.lm.replay import Replay
 from cupilot.problem.problem import Problem
+from cupilot.roofline import Placement
 from cupilot.store import Store, UnansweredError
 from cupilot.strategy.strategy import Strategy, TacticUse
+from cupilot.types import Stage
 
 GOOD = fenced(kernel_text("vectorize"))
 
@@ -99,11 +106,11 @@ def test_evidence_decides_and_a_model_is_asked_only_about_the_rest(relu: Problem
 
 
 def test_refinement_needs_a_profile_that_says_something(relu: Problem, store: Store) -> None:
-    from dataclasses import replace
-
-    author, brief = author_of(store, Scripted(lambda _: GOOD)), brief_of(relu)
+    author, brief = author_of(store, Scripted(lambda _: GOOD)), replace(brief_of(relu), placement=PLACEMENT)
     assert isinstance(author.refine(brief, parent("one")), KernelFile)
-    assert isinstance(author.refine(brief, replace(parent("one"), advice=())), Declined)
+    silent = replace(parent("one"), advice=())
+    assert isinstance(author.refine(brief, silent), Declined)
+    assert isinstance(author.refine(replace(brief, placement=None), silent), KernelFile)  # nothing can say so
 
 
 # -- budgets -------------------------------------------------------------------------------------------
@@ -182,6 +189,43 @@ def test_every_policy_runs_with_a_model_and_replays_without_one(
         assert run(store, Replay("replay:run.db", tmp_path / "run.db")) == first
     origins = {line.split()[1] for line in first}
     assert ("merge" in origins) == (policy == "code-crossover")
+
+
+@dataclass
+class WithRoofline(LawfulEvaluator):
+    """Says of every kernel what the roofline leads to, and that tiles are impossibly fast."""
+
+    def evaluate(self, kernel: KernelFile) -> tuple[Evaluation, Amounts]:
+        found, cost = super().evaluate(kernel)
+        if found.passed and "tile" in kernel.summary:
+            return Evaluation(Verdict.FAILED, Stage.FLOOR, "ROOFLINE floor"), cost
+        actions = [{"tactic": "vectorize", "why": "ROOFLINE action", "expected_gain": 2.0}]
+        advice = {"severity": "high", "cause": "ROOFLINE cause", "actions": actions}
+        return replace(found, advice=(advice,), attainable_s=found.time_s), cost
+
+
+@pytest.mark.parametrize("policy", ["sce", "code-crossover", "best-of-n"])
+def test_a_search_without_the_roofline_tells_no_role_of_it(
+    relu: Problem, tmp_path: Path, policy: str
+) -> None:
+    def run(table: str, placement: Placement | None) -> tuple[Search, list[Request], str]:
+        model, budget = Scripted(capable), Budget(parse_budget("60evals"))
+        with Store(tmp_path / table) as store:
+            search = search_of(relu, author_of(store, model, budget), budget, policy)
+            search.brief, search.evaluator = replace(search.brief, placement=placement), WithRoofline()
+            return search, model.asked, search.search()
+
+    def text(asked: list[Request]) -> str:
+        return "".join(turn.text for request in asked for turn in request.turns)
+
+    search, asked, reason = run("hidden.db", None)
+    assert any(c.evaluation.stage is Stage.FLOOR for c in search.records)
+    assert "ROOFLINE" not in text(asked) and "floor" not in reason
+    roles = {request.role for request in asked}
+    assert {"manager-plan", "translator", "revisor-performance"} <= roles
+    assert ("it was refused after it was timed" in text(asked)) == (policy == "sce")
+    _, asked, reason = run("guided.db", PLACEMENT)
+    assert reason.startswith("at the floor") and "ROOFLINE" not in text(asked[:1])
 
 
 def test_a_failing_endpoint_ends_the_run_with_the_champion(relu: Problem, store: Store) -> None:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
-from agents_kit import COOKBOOK, brief_of, kernel_text, parent
+from agents_kit import COOKBOOK, PLACEMENT, brief_of, kernel_text, parent
 
-from cupilot.agents import roles
+from cupilot.agents import facts, roles
 from cupilot.agents.roles import ROLES, Task
 from cupilot.agents.templates import Prompts, shipped_prompts
 from cupilot.brief import Brief, Complaint, Refuted
 from cupilot.kernel.file import parse_kernel
 from cupilot.ledger import Credit
 from cupilot.problem.problem import Problem
-from cupilot.roofline import Placement, Source, Zone
 from cupilot.strategy.strategy import Strategy, TacticUse
 from cupilot.strategy.tactics import load_cookbook
 
 KERNEL = parse_kernel(kernel_text("vectorize"))
 STRATEGY = Strategy((TacticUse.of("vectorize"),), ("Keep the row in registers.",), "Because.")
-PLACEMENT = Placement(Zone.MEMORY, "DRAM", Source.MEASURED, 0.5, 4.0, 4.0, 2e10, 8e10, 8e10, 1e-4, 1e-5, 2e-4)
 
 
 def tasks(brief: Brief) -> dict[str, Task]:
@@ -96,11 +95,30 @@ def test_guidance_ranks_by_what_binds_and_by_credit(brief: Brief) -> None:
     assert "tile(size=4): out[3] is wrong" in text and "Keep the row in registers." in text
 
 
-def test_without_guidance_nothing_of_the_roofline_is_told(brief: Brief) -> None:
-    for name in ROLES:
-        text = sent(replace(brief, placement=None), name)
-        assert "bound" not in text.replace("boundar", "") or "DRAM" not in text
-        assert "headroom" not in text and "attainable" not in text
+@pytest.mark.parametrize("name", ROLES)
+def test_without_guidance_nothing_of_the_roofline_is_told(brief: Brief, name: str) -> None:
+    """Not the digest, and no advice on a kernel: its gains and its choice are the roofline's."""
+    text = sent(replace(brief, placement=None), name)
+    for word in ("-bound", "DRAM", "zone", "ridge", "floor", "headroom", "attainable", "up to 2 times"):
+        assert word not in text, word
+    assert "the loop is scalar" not in text and "scalar arithmetic" not in text
+    if name in ("manager-cross", "translator", "revisor-performance", "code-crossover"):
+        assert "1.50 times as fast as the framework, 1 ms a call" in text  # plain times stay
+        assert "scalar arithmetic" in sent(brief, name)
+
+
+@pytest.mark.parametrize("language", ["cpp", "cu"])
+def test_advice_names_no_tactic_that_is_not_offered(brief: Brief, language: str) -> None:
+    """Whatever was recorded, and whoever writes in another language: then it is said in words."""
+    told = replace(brief, language=language, cookbook=load_cookbook().written_in(language))
+    ids = [*load_cookbook().to_json(), "register-block", "exploit-structure", None]
+    actions = [{"tactic": tactic, "why": f"because of {tactic}", "expected_gain": 2.0} for tactic in ids]
+    advice = {"severity": "high", "cause": "much", "actions": actions}
+    shown = facts.base(replace(parent("one"), advice=(advice,)), told)
+    named = set(re.findall(r"`([\w-]+)`", shown))
+    assert named == {tactic.id for tactic in told.cookbook}
+    for tactic in ids:
+        assert f"up to 2 times as fast: because of {tactic}" in shown
 
 
 def test_figures_stand_beside_the_kernel_they_were_measured_of(brief: Brief) -> None:

@@ -6,12 +6,13 @@ from dataclasses import replace
 import pytest
 
 from cupilot.device.assembly import Loop
-from cupilot.evaluate.advice import Advice, Severity, Tactic, to_json
+from cupilot.evaluate.advice import IDEAS, Action, Advice, Severity, Tactic, action_words, to_json
 from cupilot.evaluate.causes import Observed, advise
 from cupilot.kernel.plan import Launch, Plan, ScratchSpec, TensorArg, Zero
 from cupilot.problem.operators import Operation
 from cupilot.problem.precision import Arithmetic
 from cupilot.roofline import DevicePeaks, Format, MemoryLevel, Pattern, Source, Work, place
+from cupilot.strategy.tactics import load_cookbook
 from cupilot.types import DType, Role, Signature, TensorSpec
 
 GB = 1e9
@@ -100,7 +101,7 @@ def test_clearing_the_output_first_is_a_pass() -> None:
 def test_short_work_in_many_launches() -> None:
     tiny = Work(400, 400, {})
     plan = Plan((), (launch("x", "out"),) * 3)
-    assert tactics(observe(tiny, slower=10, plan=plan)) == [Tactic.REDUCE_LAUNCHES]
+    assert tactics(observe(tiny, slower=10, plan=plan)) == [Tactic.FUSE_PASSES]
 
 
 @pytest.mark.parametrize(
@@ -193,8 +194,21 @@ def test_severity_follows_from_the_gain_and_survives_json() -> None:
     data = json.loads(json.dumps(to_json(advice)))
     assert data["severity"] == "high"
     assert data["actions"][0] == {
-        "tactic": "register-block",
+        "tactic": "register-tile",
         "why": advice.actions[0].why,
         "expected_gain": 5.0,
     }
+    assert data["actions"][1]["tactic"] is None and "symmetry" in data["actions"][1]["why"]
     assert Advice("done").severity is Severity.DONE
+
+
+@pytest.mark.parametrize("tactic", Tactic)
+def test_advice_names_a_tactic_of_the_cookbook_or_none(tactic: Tactic) -> None:
+    """What is named can be taken up in a strategy; an idea that the cookbook gained should be named by it."""
+    cookbook = load_cookbook()
+    (action,) = to_json(Advice("a cause", (Action(tactic, "do this", 2.0),)))["actions"]
+    if tactic in IDEAS:
+        assert tactic.value not in cookbook
+        assert action["tactic"] is None and action_words(action) == "do this"
+    else:
+        assert action["tactic"] in cookbook and action_words(action) == f"{action['tactic']}: do this"

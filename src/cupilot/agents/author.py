@@ -105,8 +105,11 @@ class ModelAuthor:
         return self._kernel(brief, roles.repair(brief, strategy, kernel, complaint))
 
     def refine(self, brief: Brief, current: Parent) -> KernelFile | Declined:
-        """Faster by its own profile; declined where the profile leaves nothing to do."""
-        if not any(advice.get("actions") for advice in current.advice):
+        """Faster by what was measured of it; declined where its profile leaves nothing to do.
+
+        Without the roofline there is no profile, and nothing that could say so.
+        """
+        if brief.placement is not None and not any(advice.get("actions") for advice in current.advice):
             return Declined("the profile names nothing to do")
         return self._kernel(brief, roles.refine(brief, current))
 

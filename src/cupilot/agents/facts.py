@@ -5,7 +5,8 @@ Code and figures shown together are always of the same kernel.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from cupilot.brief import Brief, Complaint, Parent, Refuted
 from cupilot.kernel.file import KernelFile, print_kernel
@@ -134,25 +135,31 @@ def strategy_words(strategy: Strategy) -> str:
 
 def parent(item: Parent, brief: Brief, *, code: bool = True) -> str:
     """A strategy, its kernel, and the figures of exactly that kernel."""
-    parts = [strategy_words(item.strategy), _figures(item)]
+    parts = [strategy_words(item.strategy), _figures(item, brief)]
     if code:
         parts.append(kernel(item.kernel, brief.language))
     return "\n\n".join(parts)
 
 
 def base(item: Parent, brief: Brief) -> str:
-    return "\n\n".join((_figures(item), kernel(item.kernel, brief.language)))
+    return "\n\n".join((_figures(item, brief), kernel(item.kernel, brief.language)))
 
 
-def _figures(item: Parent) -> str:
+def _figures(item: Parent, brief: Brief) -> str:
+    """Times; what costs them only with the roofline, which limits every gain and chooses what is named."""
     took = f", {seconds(item.time_s)} a call" if item.time_s is not None else ""
     lines = [f"- {item.speedup:.2f} times as fast as the framework{took}"]
-    for advice in item.advice:
+    for advice in item.advice if brief.placement is not None else ():
         lines.append(f"- {advice['severity']}: {advice['cause']}")
-        for action in advice.get("actions", ()):
-            gain = f"up to {action['expected_gain']:.2g} times as fast"
-            lines.append(f"  - `{action['tactic']}`, {gain}: {action['why']}")
+        lines += [f"  - {_action(action, brief)}" for action in advice.get("actions", ())]
     return "\n".join(lines)
+
+
+def _action(action: Mapping[str, Any], brief: Brief) -> str:
+    """By its tactic where that is offered, else in words alone."""
+    gain, tactic = f"up to {action['expected_gain']:.2g} times as fast", action["tactic"]
+    shown = f"`{tactic}`, {gain}" if tactic in brief.cookbook else gain
+    return f"{shown}: {action['why']}"
 
 
 def kernel(file: KernelFile, language: str) -> str:

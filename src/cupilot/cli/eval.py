@@ -17,6 +17,7 @@ from cupilot.device.base import Device
 from cupilot.device.cuda_emulated.device import CudaEmulated
 from cupilot.device.registry import DEVICES, open_device
 from cupilot.errors import UsageError
+from cupilot.evaluate.advice import action_words
 from cupilot.evaluate.effort import FULL, QUICK
 from cupilot.evaluate.pipeline import Options, evaluate
 from cupilot.evaluate.result import Evaluation, Verdict, to_json
@@ -166,7 +167,5 @@ def _advice(evaluation: Evaluation) -> RenderableType:
     lines = [Text("what to do next", "bold")]
     for advice in evaluation.advice:
         lines.append(Text(f"  {advice['severity']}: {advice['cause']}"))
-        lines += [
-            Text(f"    {action['tactic']}: {action['why']}", "dim") for action in advice.get("actions", ())
-        ]
+        lines += [Text(f"    {action_words(action)}", "dim") for action in advice.get("actions", ())]
     return Group(*lines)

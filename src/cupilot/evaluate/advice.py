@@ -9,10 +9,10 @@ from typing import Any
 
 
 class Tactic(StrEnum):
-    """The tactics that advice can name: ids of the cookbook, which says how each is done."""
+    """What advice can name: ids of the cookbook, which says how each is done, and the ideas in `IDEAS`."""
 
     AVOID_DIVISION = "avoid-division"
-    CACHE_BLOCK = "cache-block"
+    CACHE_BLOCK = "cache-tiles"
     COALESCED_ACCESS = "coalesced-access"
     CONTIGUOUS_ACCESS = "contiguous-access"
     EXPLOIT_STRUCTURE = "exploit-structure"
@@ -24,15 +24,27 @@ class Tactic(StrEnum):
     OCCUPANCY = "occupancy"
     ONLINE_REDUCTION = "online-reduction"
     PARALLEL_GRID = "parallel-grid"
-    REDUCE_LAUNCHES = "reduce-launches"
-    REGISTER_BLOCK = "register-block"
+    REGISTER_BLOCK = "register-tile"
     SHARED_PADDING = "shared-padding"
     SHARED_SWIZZLE = "shared-swizzle"
     SHARED_TILES = "shared-tiles"
     UNROLL = "unroll"
     VECTORIZE = "vectorize"
     WARP_SHUFFLE = "warp-shuffle"
+    WHOLE_LINES = "whole-lines"
     WIDE_LOADS = "wide-loads"
+
+
+# The cookbook has no tactic for these: what is to be done stands in the words of the action.
+IDEAS = frozenset(
+    {
+        Tactic.CONTIGUOUS_ACCESS,
+        Tactic.EXPLOIT_STRUCTURE,
+        Tactic.MATRIX_UNITS,
+        Tactic.PARALLEL_GRID,
+        Tactic.WHOLE_LINES,
+    }
+)
 
 
 class Severity(StrEnum):
@@ -72,11 +84,21 @@ class Advice:
 
 
 def to_json(advice: Advice) -> Mapping[str, Any]:
+    """The tactic of an action is null where the cookbook has none."""
     return {
         "severity": advice.severity.value,
         "cause": advice.cause,
         "actions": [
-            {"tactic": a.tactic.value, "why": a.why, "expected_gain": round(a.expected_gain, 2)}
+            {
+                "tactic": None if a.tactic in IDEAS else a.tactic.value,
+                "why": a.why,
+                "expected_gain": round(a.expected_gain, 2),
+            }
             for a in advice.actions
         ],
     }
+
+
+def action_words(action: Mapping[str, Any]) -> str:
+    """An action of `to_json` for people: its tactic where it has one, and what to do."""
+    return f"{action['tactic']}: {action['why']}" if action["tactic"] else str(action["why"])

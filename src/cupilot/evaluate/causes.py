@@ -116,7 +116,7 @@ def _launches(o: Observed) -> Iterator[Advice]:
         gain = float(len(o.plan.steps))
         yield Advice(
             f"{len(o.plan.steps)} launches for work that is shorter than a launch",
-            (Action(Tactic.REDUCE_LAUNCHES, "one launch with fewer, larger blocks", gain),),
+            (Action(Tactic.FUSE_PASSES, "one launch with fewer, larger blocks", gain),),
         )
 
 
@@ -166,12 +166,12 @@ _CAUSES: tuple[Callable[[Observed], Iterator[Advice]], ...] = (_traffic, _launch
 def _unexplained(o: Observed) -> Advice:
     by_zone = {
         Zone.MEMORY: (
-            Tactic.CACHE_BLOCK,
+            Tactic.WHOLE_LINES,
             "touch every line once, in order; reuse it while it is in the cache",
         ),
-        Zone.MIDDLE: (Tactic.MATRIX_UNITS, "on plain cores this is arithmetic-bound"),
+        Zone.MIDDLE: (Tactic.MATRIX_UNITS, "matrix units: on plain cores this is arithmetic-bound"),
         Zone.COMPUTE: (Tactic.REGISTER_BLOCK, "more arithmetic for every value loaded"),
-        Zone.LATENCY: (Tactic.REDUCE_LAUNCHES, "fewer, larger launches"),
+        Zone.LATENCY: (Tactic.FUSE_PASSES, "fewer, larger launches"),
     }
     tactic, why = by_zone[o.placement.zone]
     structure = "zeros, symmetry or repetition in the problem may make part of the work needless"

@@ -187,7 +187,7 @@ class Search:
             return INTERRUPTED
         if self.champion is not None:
             headroom = self.champion.evaluation.headroom
-            if headroom is not None and headroom < AT_THE_FLOOR:
+            if self._is_guided and headroom is not None and headroom < AT_THE_FLOOR:
                 return f"at the floor: {headroom:.0%} headroom left"
         return self.budget.exhausted()
 
@@ -354,8 +354,18 @@ class Search:
 
     def _brief_now(self) -> Brief:
         trials = [*self.history, *self.trials()]
-        refuted = tuple(Refuted(c.intended, c.evaluation.reason) for c in self.records if _refutes(c))
+        refuted = tuple(Refuted(c.intended, self._why_not(c)) for c in self.records if _refutes(c))
         return replace(self.brief, credit=credit(trials, self.cell), refuted=refuted[-8:])
+
+    @property
+    def _is_guided(self) -> bool:
+        """Whether the search may know of the roofline."""
+        return self.brief.placement is not None
+
+    def _why_not(self, refuted: Candidate) -> str:
+        """The reason it failed for; the floor is the roofline's, and not told where that is hidden."""
+        hidden = refuted.evaluation.stage is Stage.FLOOR and not self._is_guided
+        return "it was refused after it was timed" if hidden else refuted.evaluation.reason
 
     def trials(self) -> list[Trial]:
         """What the records say of tactics; what could not be decided says nothing."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from cupilot.evaluate.advice import action_words
 from cupilot.evaluate.result import Evaluation, Interval
 from cupilot.evolve.candidate import Candidate
 from cupilot.evolve.ending import Ending
@@ -309,7 +310,7 @@ def advice(view: RunView) -> Markup:
             "li",
             el("b", str(each["severity"])),
             f" {each['cause']}",
-            el("ul", [el("li", f"{a['tactic']}: {a['why']}") for a in each.get("actions", ())]),
+            el("ul", [el("li", action_words(a)) for a in each.get("actions", ())]),
         )
         for each in (verdict.advice if verdict else ())
     ]

@@ -46,6 +46,7 @@ PAIRS: dict[str, tuple[str, tuple[str, ...]]] = {
     "unroll": ("gelu", ("vectorize", "inline-transcendentals")),
     "online-reduction": ("softmax", ("vectorize", "inline-transcendentals", "multiple-accumulators")),
     "non-temporal-stores": ("relu", ("vectorize",)),
+    "finite-first": ("diagonal_matmul", ("vectorize", "column-tiles", "non-temporal-stores")),
     "column-tiles": ("rms_norm", ("vectorize", "fuse-passes")),
     "avoid-division": ("rms_norm", ("vectorize", "fuse-passes", "column-tiles")),
     "split-reduction": ("matvec", ("vectorize", "multiple-accumulators")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -87,6 +88,25 @@ def test_known_zeros_do_not_silence_nan(author: BuiltinAuthor, folder: Path, nam
     task = problem(folder, body, *inputs)
     for seed, plan in enumerate(outlines(author, task, Random(name))):
         assert swallowed_nans(task, written(author, task, plan), seed) == 0, plan
+
+
+@pytest.mark.parametrize("name", ["diagonal", "diagonal behind", "diagonals"])
+def test_what_is_not_finite_is_found_on_the_way(author: BuiltinAuthor, folder: Path, name: str) -> None:
+    """The quick launch alone would multiply each row by itself, whatever else stands in a column."""
+    _, body, *inputs = MODULES[name]
+    task = problem(folder, body, *inputs)
+    for more in ([], ["non-temporal-stores"], ["column-tiles"] if name != "diagonal behind" else []):
+        kernel = written(author, task, strategy("vectorize", "finite-first", *more))
+        assert worst_error(task, kernel) <= 1
+        assert swallowed_nans(task, kernel, 0) == 0
+        broken = replace(kernel, source=kernel.source.replace("if (is_finite) return;", "return;"))
+        assert swallowed_nans(task, broken, 0) > 0
+
+
+def test_only_what_depends_on_finiteness_is_guarded(author: BuiltinAuthor, folder: Path) -> None:
+    for body, certain in (("torch.diag(x) @ y", True), ("(x - x.mean(0)) * y", False), ("x @ y", False)):
+        task = problem(folder, f"return {body}", "torch.randn(9)", "torch.randn(9, 9)")
+        assert ("finite-first" in {tactic.id for tactic in author.cookbook(task)}) == certain, body
 
 
 def test_a_tile_of_every_shape_fits_every_edge(author: BuiltinAuthor, folder: Path) -> None:

@@ -9,6 +9,7 @@ from cupilot.author.accumulators import is_place
 from cupilot.author.axes import UnsupportedError
 from cupilot.author.expressions import OWN
 from cupilot.author.files import write_program
+from cupilot.author.finite import guarded
 from cupilot.author.program import Output, Program
 from cupilot.author.rewriting import without_divisions
 from cupilot.author.splitting import has_splittable
@@ -62,6 +63,8 @@ class Chain:
             found.add("unroll")
         if rows and self._pairs:
             found.add("online-reduction")
+        if any(guarded(fused.program, one) for one in fused.stages):
+            found.add("finite-first")
         return frozenset(found)
 
     def _uses_what_it_reduces(self, output: Output) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from cupilot.author.axes import Group
 from cupilot.author.columns import is_across, write_columns
+from cupilot.author.finite import guarded, write_guarded
 from cupilot.author.frame import Frame
 from cupilot.author.layout import KEYWORDS, Names
 from cupilot.author.maps import write_map
@@ -78,9 +79,16 @@ def _write(frame: Frame) -> Written:
     product = product_of(frame)
     if product is not None:
         return write_product(Walk(frame, frame.names.free("multiply"), product.names), product)
+    expected = guarded(frame.program, frame.stage) if frame.style.finite_first else None
+    if expected is not None:
+        return write_guarded(frame, expected, _write_chain, "reduce")
     part = frame.stage.part
     hints: dict[Group, str] = {} if part is None else {(part,): "parts"}
-    walk = Walk(frame, frame.names.free("reduce" if frame.stage.over else "map"), hints)
+    return _write_chain(Walk(frame, frame.names.free("reduce" if frame.stage.over else "map"), hints))
+
+
+def _write_chain(walk: Walk) -> Written:
+    frame = walk.frame
     if is_across(frame):
         return write_columns(walk)
     return write_rows(walk) if frame.stage.over else write_map(walk)

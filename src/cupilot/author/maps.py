@@ -46,11 +46,11 @@ def sweep(
         begin,
         end,
         lambda place: store_all(walk, stores, inside, places, place),
-        aligned=_to_align(walk, stores, places, lane, begin),
+        aligned=to_align(walk, stores, places, lane, begin),
     )
 
 
-def _to_align(
+def to_align(
     walk: Walk, stores: Sequence[Output], places: Sequence[Place], lane: tuple[int, ...], begin: str
 ) -> str:
     """What streaming wants aligned: the first tensor that is written along the lane."""

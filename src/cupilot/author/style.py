@@ -30,6 +30,7 @@ class Style:
     line_by_line: bool = False
     separable: bool = False
     doubling: bool = False
+    finite_first: bool = False
 
     @staticmethod
     def of(strategy: Strategy) -> Style:
@@ -58,4 +59,5 @@ TACTICS = {
     "line-by-line": "line_by_line",
     "separable-windows": "separable",
     "doubling-windows": "doubling",
+    "finite-first": "finite_first",
 }

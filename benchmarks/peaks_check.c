@@ -12,9 +12,15 @@
 #ifdef __AVX512F__
 #define REGISTER "%%zmm"
 #define REGISTER_BYTES 64
+#define REGISTER_TYPE __m512d
+#define LOAD _mm512_load_pd
+#define STREAM _mm512_stream_pd
 #else
 #define REGISTER "%%ymm"
 #define REGISTER_BYTES 32
+#define REGISTER_TYPE __m256d
+#define LOAD _mm256_load_pd
+#define STREAM _mm256_stream_pd
 #endif
 
 static volatile double sink;
@@ -48,8 +54,21 @@ __attribute__((noinline)) static double sum(const double* a, long n, long repeat
     return total;
 }
 
+/* The same from both halves at once, as more streams keep more requests to memory under way. */
+__attribute__((noinline)) static double sum_of_halves(const double* a, long n, long repeat) {
+    double s[64] = {0}, total = 0;
+    const long half = n / 2;
+    for (long r = 0; r < repeat; ++r)
+        for (long i = 0; i < half; i += 32)
+            for (int k = 0; k < 32; ++k) s[k] += a[i + k], s[k + 32] += a[half + i + k];
+    for (int k = 0; k < 64; ++k) total += s[k];
+    return total;
+}
+
 __attribute__((noinline)) static void fill(double* a, double value, long n) {
-    for (long i = 0; i < n; ++i) a[i] = value;
+    double* aligned = __builtin_assume_aligned(a, 64);
+#pragma GCC unroll 16
+    for (long i = 0; i < n; ++i) aligned[i] = value;
 }
 
 __attribute__((noinline)) static void copy_around_caches(double* a, const double* b, long n) {
@@ -57,8 +76,20 @@ __attribute__((noinline)) static void copy_around_caches(double* a, const double
     _mm_sfence();
 }
 
-#define BEST(TRIALS, AMOUNT, ...)                              \
-    double best = 0;                                           \
+/* The same in bursts: sixteen registers are read, then sixteen written. */
+__attribute__((noinline)) static void copy_in_bursts(double* a, const double* b, long n) {
+    for (long i = 0; i < n; i += 16 * REGISTER_BYTES / 8) {
+        REGISTER_TYPE burst[16];
+#pragma GCC unroll 16
+        for (int k = 0; k < 16; ++k) burst[k] = LOAD(b + i + k * REGISTER_BYTES / 8);
+#pragma GCC unroll 16
+        for (int k = 0; k < 16; ++k) STREAM(a + i + k * REGISTER_BYTES / 8, burst[k]);
+    }
+    _mm_sfence();
+}
+
+#define BEST(TRIALS, AMOUNT, ...) double best = 0; BETTER(TRIALS, AMOUNT, __VA_ARGS__)
+#define BETTER(TRIALS, AMOUNT, ...)                            \
     for (int t = 0; t < (TRIALS); ++t) {                       \
         const double begin = cpu_s();                          \
         __VA_ARGS__;                                           \
@@ -86,6 +117,7 @@ int main(int argc, char** argv) {
         const int trials = bytes > (64L << 20) ? 8 : 40;
         {
             BEST(trials, 8.0 * (double)(n * repeat), sink = sum(memory, n, repeat))
+            BETTER(trials, 8.0 * (double)(n * repeat), sink = sum_of_halves(memory, n, repeat))
             printf("read %s %.6g\n", argv[i], best);
         }
         {
@@ -95,6 +127,8 @@ int main(int argc, char** argv) {
         {
             BEST(trials, 8.0 * (double)(n * repeat), for (long r = 0; r < repeat; ++r)
                  copy_around_caches(memory, memory + n / 2, n / 2))
+            BETTER(trials, 8.0 * (double)(n * repeat), for (long r = 0; r < repeat; ++r)
+                   copy_in_bursts(memory, memory + n / 2, n / 2))
             printf("stream_copy %s %.6g\n", argv[i], best);
         }
     }

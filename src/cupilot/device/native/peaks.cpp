@@ -144,6 +144,14 @@ void note(Figures& figures, const std::string& kind, const std::string& name, do
     best = std::max(best, rate);
 }
 
+// Data that looks like numbers: lines of zeros are faster than anything real, to copy as well.
+void fill_with_numbers(Line* memory, size_t bytes) {
+    uint64_t value = 0x3f8ccccd3f8ccccd;
+    for (size_t i = 0; i < bytes / sizeof value; ++i, value += 0x0001000700010003) {
+        ((uint64_t*)memory)[i] = value;
+    }
+}
+
 Line* arena(size_t bytes) {
     constexpr size_t HUGE = size_t(2) << 20;
     void* memory = mmap(nullptr, bytes + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -153,10 +161,6 @@ Line* arena(size_t bytes) {
     }
     char* aligned = (char*)(((uintptr_t)memory + HUGE - 1) & ~(HUGE - 1));
     madvise(aligned, bytes, MADV_HUGEPAGE);
-    uint64_t value = 0x3f8ccccd3f8ccccd;  // data that looks like numbers: zeros are faster than anything real
-    for (size_t i = 0; i < bytes / sizeof value; ++i, value += 0x0001000700010003) {
-        ((uint64_t*)aligned)[i] = value;
-    }
     return (Line*)aligned;
 }
 
@@ -165,6 +169,7 @@ void measure_memory(const Job& job, Team& team, int me, Figures& figures) {
     for (const Level& level : job.levels) {
         for (const size_t size : level.sizes_bytes) {
             for (const Walk& walk : WALKS) {
+                fill_with_numbers(memory, size);  // the walk before may have left zeros
                 const size_t lines = size / sizeof(Line) / size_t(walk.arrays) / (4 * UNROLL) * (4 * UNROLL);
                 const Line* const a = memory + (walk.arrays > 1 ? lines : 0);
                 const Line* const b = memory + (walk.arrays > 2 ? 2 * lines : 0);

@@ -3,8 +3,9 @@
     python benchmarks/peaks.py [--rounds 6]
 
 Both programs take turns, as memory shared with other guests of the host is not equally fast at all times, and
-of each the best round counts. Independent: `peaks_check.c` (loops left to the compiler; multiply-adds counted by hand). numpy's own copy and
-product stand below as a plausibility check: they must stay under the peaks. Run it on a quiet machine.
+of each the best round counts. Independent: `peaks_check.c` (loops left to the compiler; multiply-adds counted
+by hand). numpy's own copy and product stand below as a plausibility check: they must stay under the peaks.
+Run it on a quiet machine.
 """
 
 from __future__ import annotations

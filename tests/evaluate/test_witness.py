@@ -65,3 +65,18 @@ def test_without_memory_for_a_bound_a_glance_remains(
     assert look(scaled, off_by_1e5, closely=True) is None
     assert look(scaled, lambda out: out.fill(0), closely=True) is not None
     assert look(scaled, lambda out: out.__setitem__(slice(20, None), np.nan), closely=True) is not None
+
+
+def test_a_suspicion_at_a_glance_is_not_yet_a_verdict() -> None:
+    """Small results came from small numbers at the close look, and come from large ones that cancel later."""
+    problem = from_function(lambda x, y, z: x + y + z, lambda: [torch.randn(9, 50) for _ in range(3)])
+    inputs = {name: np.float32(10.0) ** -np.arange(9, dtype=np.float32)[:, None] for name in "xyz"}
+    inputs = {name: np.repeat(column, 50, axis=1) for name, column in inputs.items()}
+    witnessed = Witness(problem, problem.targets[0])
+    assert witnessed.look(inputs, {"out": inputs["x"] + inputs["y"] + inputs["z"]}, closely=True) is None
+    inputs["x"][0, 0], inputs["y"][0, 0], inputs["z"][0, 0] = 1, 5e-8, -1
+    honest = inputs["x"] + (inputs["y"] + inputs["z"])
+    assert honest[0, 0] != (inputs["x"] + inputs["y"] + inputs["z"])[0, 0]
+    assert witnessed.look(inputs, {"out": honest}, closely=False) is None
+    honest[0, 0] = 1e-4
+    assert "expected" in (witnessed.look(inputs, {"out": honest}, closely=False) or "")

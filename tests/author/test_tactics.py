@@ -26,6 +26,7 @@ EXAMPLES: dict[str, tuple[str, list[str], tuple[str, ...]]] = {
     "split-reduction": ("return x.sum(1)", [_ROWS], ()),
     "non-temporal-stores": ("return torch.relu(x)", [_ROWS], ("vectorize",)),
     "column-tiles": ("return x.sum(0)", [_ROWS], ("vectorize",)),
+    "finite-first": ("return torch.diag(x) @ y", ["torch.randn(35)", _MATRIX], ("vectorize",)),
     "avoid-division": ("return torch.softmax(x, 1)", [_ROWS], ("vectorize",)),
     "prefetch": ("return torch.relu(x)", [_ROWS], ("vectorize",)),
     "register-tile": ("return x @ y", [_MATRIX] * 2, ("vectorize",)),

@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from author_kit import outlines, problem, strategy, worst_error, written
+from author_kit import outlines, problem, strategy, swallowed_nans, worst_error, written
 
 from cupilot.author.builtin import BuiltinAuthor
 from cupilot.kernel.tunables import points
@@ -30,6 +30,12 @@ MODULES = {
     ),
     "transposed": ("pointwise", "return torch.relu(x.transpose(1, 2) * 2)", ["torch.randn(2, 5, 17)"], ""),
     "softmax": ("softmax", "return torch.softmax(x / 2, dim=-1)", ["torch.randn(5, 261)"], ""),
+    "softmax of rows beyond what is kept": (
+        "softmax",
+        "return torch.softmax(x, 1)",
+        ["torch.randn(2, 131072 + 4133)"],
+        "",
+    ),
     "softmax over the middle": ("softmax", "return F.log_softmax(x, dim=1)", ["torch.randn(2, 19, 35)"], ""),
     "layer norm": (
         "norm",
@@ -130,6 +136,28 @@ def test_a_tactic_is_offered_only_where_it_changes_the_code(author: BuiltinAutho
 
 def _code(author: BuiltinAuthor, task: Problem, uses: list[TacticUse]) -> str:
     return written(author, task, Strategy(tuple(sorted(settle(uses, author.cookbook(task)))))).source
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return torch.softmax(x, 1)",
+        "return F.log_softmax(x, 1)",
+        "s = torch.softmax(x, 1); return s, torch.where(s > 0, x.amax(1, True), s)",
+        "m = x.amax(1, True); return m, (x - m).exp().sum(1, True)",
+        "m = x.amax(1, True); return torch.where((x - m).exp().sum(1, True) > 1, m, 0.0)",
+    ],
+)
+def test_a_maximum_below_exponentials_lets_no_nan_through(
+    author: BuiltinAuthor, folder: Path, body: str
+) -> None:
+    """Whether the maximum is used with the sum alone or by itself."""
+    task = problem(folder, body, "torch.randn(3, 5021)")
+    book = author.cookbook(task)
+    plan = Strategy(tuple(sorted(settle([TacticUse.of(tactic.id) for tactic in book], book))))
+    for without in ((), ("split-reduction",), ("split-reduction", "keep-exponentials")):
+        uses = [use for use in plan.uses if use.tactic not in without]
+        assert swallowed_nans(task, written(author, task, Strategy(tuple(uses))), 3) == 0, uses
 
 
 def test_names_play_no_role(author: BuiltinAuthor, folder: Path) -> None:

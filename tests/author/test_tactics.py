@@ -23,6 +23,7 @@ EXAMPLES: dict[str, tuple[str, list[str], tuple[str, ...]]] = {
     "multiple-accumulators": ("return x.sum(1)", [_ROWS], ("vectorize",)),
     "unroll": ("return torch.relu(x)", [_ROWS], ("vectorize",)),
     "online-reduction": ("return torch.softmax(x, 1)", [_ROWS], ("vectorize",)),
+    "keep-exponentials": ("return torch.softmax(x, 1)", [_ROWS], ("vectorize", "online-reduction")),
     "split-reduction": ("return x.sum(1)", [_ROWS], ()),
     "non-temporal-stores": ("return torch.relu(x)", [_ROWS], ("vectorize",)),
     "column-tiles": ("return x.sum(0)", [_ROWS], ("vectorize",)),

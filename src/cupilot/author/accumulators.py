@@ -56,6 +56,8 @@ def combined(op: str, one: str, two: str, needs: set[str]) -> str:
             return f"{one} + {two}"
         case "prod":
             return f"{one} * ({two})"
+        case "peak":  # a maximum that need not see NaN
+            return f"above({two}, {one})"
     needs.add("extremes")
     return f"{'larger' if op == 'max' else 'smaller'}({two}, {one})"
 

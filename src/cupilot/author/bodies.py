@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from cupilot.author.axes import Group
 from cupilot.author.expressions import Text
@@ -12,6 +13,7 @@ from cupilot.author.program import Output
 from cupilot.types import DType
 
 Known = dict[int, Text]
+_AHEAD = "AHEAD"
 
 
 class Bodies:
@@ -20,7 +22,15 @@ class Bodies:
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
         self.vector = frame.style.vector
-        self.prefetches = False
+        self.prefetches = False  # by a distance that is tuned
+        self._distance = _AHEAD
+
+    @contextmanager
+    def prefetching(self, distance: str) -> Iterator[None]:
+        """How many elements ahead loads ask for, where they do; not at all if empty."""
+        before, self._distance = self._distance, distance
+        yield
+        self._distance = before
 
     def unmoved(self, roots: Iterable[int], moving: Collection[int], known: Mapping[int, Text]) -> list[int]:
         """The largest parts of the roots that do not vary along `moving`; numbers are not worth it."""
@@ -112,9 +122,9 @@ class Bodies:
                 text = self._need("load_strided", f"({pointer}, {stride}, rest...)")
             else:
                 text = self._need("load_mask" if mask else "load", f"({pointer}, rest...)")
-            if stride == "1" and frame.style.prefetch:
-                self.prefetches = True
-                frame.line(f"__builtin_prefetch({pointer} + AHEAD);")
+            if stride == "1" and frame.style.prefetch and self._distance:
+                self.prefetches = self.prefetches or self._distance == _AHEAD
+                frame.line(f"__builtin_prefetch({pointer} + {self._distance});")
         name = frame.local_name(f"{node.name}_here")
         frame.line(f"const {'ivec' if mask else 'vec'} {name} = {text};")
         return Text(name)

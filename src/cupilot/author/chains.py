@@ -10,6 +10,7 @@ from cupilot.author.axes import UnsupportedError
 from cupilot.author.expressions import OWN
 from cupilot.author.files import write_program
 from cupilot.author.finite import guarded
+from cupilot.author.keeping import kept_pair
 from cupilot.author.program import Output, Program
 from cupilot.author.rewriting import without_divisions
 from cupilot.author.splitting import has_splittable
@@ -65,6 +66,8 @@ class Chain:
             found.add("online-reduction")
         if any(guarded(fused.program, one) for one in fused.stages):
             found.add("finite-first")
+        if rows and any(kept_pair(fused.program, one) for one in fused.stages if one.space[-1] in one.over):
+            found.add("keep-exponentials")
         return frozenset(found)
 
     def _uses_what_it_reduces(self, output: Output) -> bool:

@@ -31,6 +31,7 @@ _UNITS = frozenset(
         "UNROLL",
         "BLOCK",
         "CHUNK",
+        "KEEP",
         "TILE",
         "AREA",
         "PARTS",
@@ -45,7 +46,7 @@ _UNITS = frozenset(
 )
 
 _WORDS = """found tap line first here begin end origin span at inside carry carries running row total top left
-    strip panel entry sums factor part settle kept from to there i j l t v rest"""
+    strip panel entry sums factor part settle kept highs slot from to there i j l t v rest"""
 _LOCAL = (
     _UNITS | KEYWORDS | set(_WORDS.split())
 )  # words of the kernels' own; tensors so called get an underscore

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from cupilot.author.bodies import Known
 from cupilot.author.layout import Place
@@ -37,15 +37,16 @@ def sweep(
     lane: tuple[int, ...],
     begin: str,
     end: str,
+    held: Callable[[Place], Known] = lambda place: {},
 ) -> None:
-    """All stores along one group."""
+    """All stores along one group. `held`: what need not be computed, at a place."""
     inside = dict(known)
     walk.bodies.ahead([s.node for s in stores], lane, inside, places)
     walk.lanes(
         lane,
         begin,
         end,
-        lambda place: store_all(walk, stores, inside, places, place),
+        lambda place: store_all(walk, stores, inside | held(place), places, place),
         aligned=to_align(walk, stores, places, lane, begin),
     )
 

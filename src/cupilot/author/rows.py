@@ -18,12 +18,11 @@ from cupilot.author.accumulators import (
 from cupilot.author.axes import Group
 from cupilot.author.bodies import Known, flat
 from cupilot.author.expressions import Text
+from cupilot.author.keeping import Keeping
 from cupilot.author.layout import Place
 from cupilot.author.maps import finish, store_all, sweep
-from cupilot.author.stages import is_pair
-from cupilot.author.walks import UNROLL, Walk, Written
-
-CHUNK = "CHUNK = 4096 | 1024"  # elements between two transfers to the running totals
+from cupilot.author.stages import is_nan_with, is_pair
+from cupilot.author.walks import AHEAD, CHUNK, UNROLL, Walk, Written
 
 
 @dataclass(frozen=True)
@@ -57,11 +56,15 @@ def write_rows(walk: Walk) -> Written:
     frame, stage = walk.frame, walk.stage
     with walk.items(walk.kept, frame.extent(flat(walk.over))) as (places, grid):
         known: Known = {}
-        for one in passes(walk):
-            _Reducing(walk, one, places, known).write()
         maps = [s for s in stage.stores if stage.is_map(s)]
         results = [s for s in stage.stores if not stage.is_map(s)]
-        if maps:
+        found = passes(walk)
+        keeping = Keeping.of(walk, [pair for one in found for pair in one.pairs], maps)
+        for one in found:
+            _Reducing(walk, one, places, known, keeping).write()
+        if maps and keeping is not None:
+            keeping.sweep(maps, known, places)
+        elif maps:
             walk.bodies.ahead([s.node for s in maps], stage.over, known, places)
             *outer, lane = walk.over
             with walk.loops(outer) as more:
@@ -75,8 +78,16 @@ def write_rows(walk: Walk) -> Written:
 class _Reducing:
     """One pass over an item. What it finds goes to `known`, under names."""
 
-    def __init__(self, walk: Walk, one: Pass, places: Sequence[Place], known: Known) -> None:
+    def __init__(
+        self, walk: Walk, one: Pass, places: Sequence[Place], known: Known, keeping: Keeping | None
+    ) -> None:
         self.walk, self.frame, self.one, self.places, self.known = walk, walk.frame, one, places, known
+        self.keeping = keeping
+        self.plain = {  # maxima that need not see NaN: their sums do
+            head
+            for head, tail, kind in one.pairs
+            if kind == "peak" and is_nan_with(self.frame.program, walk.stage, head, tail)
+        }
         self.vector = walk.style.vector
         self.many = walk.style.vector and walk.style.accumulators
         self.running: dict[int, str] = {}
@@ -113,7 +124,9 @@ class _Reducing:
         with frame.block(f"for (long {begin} = {first}; {begin} < {extent}; {begin} += {chunk})"):
             frame.line(f"const long {end} = {begin} + {chunk} < {extent} ? {begin} + {chunk} : {extent};")
             heads = [*alone, *(head for head, _, _ in self.one.pairs)]
-            parts = self._parts(heads, lane, more, begin, end, self.known)
+            # The first sweep of a pair finds what the second one of the chunk before has asked for.
+            with self.walk.bodies.prefetching("" if self.one.pairs else AHEAD.split()[0]):
+                parts = self._parts(heads, lane, more, begin, end, self.known)
             for index in alone:
                 self._into_running(index, parts[index], lane, more, begin)
             if self.one.pairs:
@@ -130,7 +143,10 @@ class _Reducing:
             text = f"below({found[head]})" if kind == "peak" else f"{found[head]} / ({end} - {begin})"
             frame.line(f"const real {name} = {text};")
             inside[head] = Text(name, scalar=True)
-        tails = self._parts([tail for _, tail, _ in self.one.pairs], lane, more, begin, end, inside)
+        if self.keeping is not None:
+            self.keeping.chunk(begin, found)
+        with self.walk.bodies.prefetching(f"({end} - {begin})"):
+            tails = self._parts([tail for _, tail, _ in self.one.pairs], lane, more, begin, end, inside)
         for head, tail, kind in self.one.pairs:
             first = found[head] if kind == "peak" else f"{end} - {begin}, {inside[head].text}"
             frame.line(f"{self.running[head]}.add({first}, {self._folded(tail, tails[tail])});")
@@ -205,13 +221,16 @@ class _Reducing:
         def body(place: Place) -> None:
             values = walk.bodies.values(args, inside, places, place)
             for index, value in zip(wanted, values, strict=True):
+                if self.keeping is not None and index == self.keeping.tail:
+                    value = self.keeping.keep(value, place, begin)
                 op, target, text = self.op(index), into[index] + ("[u]" if self.many else ""), value.within(5)
                 where = linear(walk, more, place)
                 if self.vector:
                     frame.needs.add("padded")
                     text = f"padded({frame.expressions.splat(value)}, {start(op)}, rest...)"
                     where = f"lanes() + (whole)({place.variable} - {begin})"
-                frame.line(taken(op, target, text, where, frame.needs))
+                step = "peak" if index in self.plain else op
+                frame.line(taken(step, target, text, where, frame.needs))
 
         walk.lanes(lane, begin, end, body, parts=self.many)
 

@@ -22,7 +22,7 @@ _NEEDS: dict[str, tuple[str, ...]] = {
     "span": ("vector",),
     "horizontal": ("vector",),
     "place": ("vector", "extreme"),
-    "highest": ("vector", "extremes"),
+    "highest": ("vector", "extremes", "horizontal"),
     "each": ("vector",),
     "each2": ("vector",),
     "root": ("vector",),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from cupilot.author.accumulators import is_place
 from cupilot.author.axes import Group, UnsupportedError
@@ -263,3 +264,29 @@ def is_pair(program: Program, head: int, tail: int) -> str | None:
     if one.op == "max" and two.op == "sum" and term.op == "exp" and is_away(term.args[0]):
         return "peak"
     return None
+
+
+_SPREADS = frozenset({"add", "sub", "mul", "div", "neg", "abs", "exp", "log", "sqrt", "rsqrt", "inverse"})
+
+
+def is_nan_with(program: Program, one: Stage, head: int, tail: int) -> bool:
+    """Whether all that a stage computes of `head` is NaN when `tail` is."""
+    nodes = program.nodes
+
+    @cache
+    def behind(index: int) -> frozenset[int]:
+        return frozenset(program.closure([index], frozenset([head, tail])))
+
+    @cache
+    def is_nan(index: int) -> bool:
+        return index == tail or (nodes[index].op in _SPREADS and any(map(is_nan, nodes[index].args)))
+
+    @cache
+    def is_good(index: int) -> bool:
+        node = nodes[index]
+        if node.op == "select" and head not in behind(node.args[0]):
+            return all(map(is_good, node.args[1:]))
+        return is_nan(index) or head not in behind(index)
+
+    reductions = {r for level in one.rounds for r in level} - {head, tail}
+    return all(map(is_good, (*(store.node for store in one.stores), *reductions)))

@@ -15,6 +15,7 @@ class Style:
     accumulators: bool = False
     unroll: bool = False
     online: bool = False
+    keep: bool = False
     split: bool = False
     stream: bool = False
     tiles: bool = False
@@ -44,6 +45,7 @@ TACTICS = {
     "multiple-accumulators": "accumulators",
     "unroll": "unroll",
     "online-reduction": "online",
+    "keep-exponentials": "keep",
     "split-reduction": "split",
     "non-temporal-stores": "stream",
     "column-tiles": "tiles",

@@ -1,11 +1,11 @@
 static inline real highest(vec v) {
-    real best = v[0];
-    for (int l = 1; l < LANES; l++) best = larger(best, v[l]);
-    return best;
+#pragma GCC unroll 16
+    for (int half = LANES / 2; half > 0; half /= 2) v = larger(v, halved(v, half));
+    return v[0];
 }
 
 static inline real lowest(vec v) {
-    real best = v[0];
-    for (int l = 1; l < LANES; l++) best = smaller(best, v[l]);
-    return best;
+#pragma GCC unroll 16
+    for (int half = LANES / 2; half > 0; half /= 2) v = smaller(v, halved(v, half));
+    return v[0];
 }

@@ -4,7 +4,7 @@ struct Peak {
     double sum = 0;
 
     void add(real h, double s) {
-        if (h > high) {
+        if (h > high || h != h) {
             sum = (high == -(real)__builtin_inf() ? 0 * sum : sum * std::exp((double)high - h)) + s;
             high = h;
         } else {
@@ -12,6 +12,9 @@ struct Peak {
         }
     }
 };
+
+// The sum of exponentials knows of NaN; the maximum need not.
+template <class V> static inline V above(V a, V b) { return a > b ? a : b; }
 
 // What to subtract before exponentials: with nothing but -inf they are all zero.
 static inline real below(real high) { return high == -(real)__builtin_inf() ? 0 : high; }

@@ -2,7 +2,7 @@
  2 launches: reduces; reduces.
 tune:
     BLOCK = 65536 | 16384
-    CHUNK = 4096 | 1024
+    CHUNK = 4096 | 8192 | 1024
     LANES = 16 | 8
 launch:
     rows = predictions.shape[0]
@@ -62,9 +62,20 @@ static inline vec padded(vec v, real rest, long n) {
 template <class V> static inline V larger(V a, V b) { return (a > b) | (a != a) ? a : b; }
 template <class V> static inline V smaller(V a, V b) { return (a < b) | (a != a) ? a : b; }
 
+// The lanes, the upper half of the first 2 * half under the lower.
+static inline vec halved(vec v, int half) {
+#if defined(__clang__)
+    vec w = v;
+    for (int l = 0; l < half; l++) w[l] = v[l + half];
+    return w;
+#else
+    return __builtin_shuffle(v, lanes() ^ half);
+#endif
+}
+
 static inline real total(vec v) {
-    for (int half = LANES / 2; half > 0; half /= 2)
-        for (int l = 0; l < half; l++) v[l] += v[l + half];
+#pragma GCC unroll 16
+    for (int half = LANES / 2; half > 0; half /= 2) v += halved(v, half);
     return v[0];
 }
 
@@ -74,21 +85,27 @@ static inline real product(vec v) {
 }
 
 static inline real highest(vec v) {
-    real best = v[0];
-    for (int l = 1; l < LANES; l++) best = larger(best, v[l]);
-    return best;
+#pragma GCC unroll 16
+    for (int half = LANES / 2; half > 0; half /= 2) v = larger(v, halved(v, half));
+    return v[0];
 }
 
 static inline real lowest(vec v) {
-    real best = v[0];
-    for (int l = 1; l < LANES; l++) best = smaller(best, v[l]);
-    return best;
+#pragma GCC unroll 16
+    for (int half = LANES / 2; half > 0; half /= 2) v = smaller(v, halved(v, half));
+    return v[0];
 }
 
 // e to the power of x, to about 1 ulp over the whole range, denormal results included; NaN stays NaN.
 static inline vec fast_exp(vec x) {
-    x = x > 89.0f ? splat(89.0f) : x;                // from 88.73 on: infinity
-    x = x < -104.0f ? splat(-104.0f) : x;            // from here down: zero
+    // From 88.73 on: infinity, from -104 down: zero.
+#if defined(__AVX512F__) && !defined(__clang__) && LANES == 16
+    x = __builtin_ia32_minps512_mask(splat(89.0f), x, x, -1, 4);
+    x = __builtin_ia32_maxps512_mask(splat(-104.0f), x, x, -1, 4);
+#else
+    x = x > 89.0f ? splat(89.0f) : x;
+    x = x < -104.0f ? splat(-104.0f) : x;
+#endif
     const vec shifted = x * 1.44269504f + 12582912.0f;  // 1.5 * 2^23: the low bits become round(x / ln 2)
     const vec n = shifted - 12582912.0f;
     const vec r = (x - n * 0.693359375f) + n * 2.12194440e-4f;

@@ -1,11 +1,17 @@
 /* cupilot 1
- One launch: computes every element by itself.
+ 2 launches: reduces; reduces.
 tune:
     BLOCK = 65536 | 16384
+    CHUNK = 4096 | 8192 | 1024
+    UNROLL = 4 | 2 | 8
     LANES = 16 | 8
 launch:
-    n = x.shape[0] * x.shape[1]
-    map[cdiv(n, BLOCK)](x, out, n)
+    rows = predictions.shape[0]
+    cols = predictions.shape[1]
+    kept16 = scratch((rows,), f32)
+    share = max(1, BLOCK // max(1, cols))
+    reduce[cdiv(rows, share)](predictions, targets, kept16, cols, rows, share)
+    reduce2[1](kept16, targets, out, rows)
 */
 #include <cmath>
 #include <cstring>
@@ -47,31 +53,175 @@ static inline vec load(const T* p, long n) {
     return v;
 }
 
-template <class T>
-static inline void store(T* p, vec v) {
-    typedef T stored __attribute__((vector_size(sizeof(T) * LANES)));
-    stored w = __builtin_convertvector(v, stored);
-    memcpy(p, &w, sizeof w);
+// What counts of a vector: all of it, or the first n elements and `rest` behind them.
+static inline vec padded(vec v, real) { return v; }
+static inline vec padded(vec v, real rest, long n) {
+    return lanes() < (whole)(n < LANES ? n : LANES) ? v : splat(rest);
 }
 
-// At most n elements.
-template <class T>
-static inline void store(T* p, vec v, long n) {
-    if (n >= LANES) return store(p, v);
-#if defined(__AVX512F__) && !defined(__clang__) && LANES == 16
-    if constexpr (sizeof(T) == 4 && (T)0.5 != 0)
-        return __builtin_ia32_storeups512_mask((float*)p, v, (1 << n) - 1);
+// NaN wins.
+template <class V> static inline V larger(V a, V b) { return (a > b) | (a != a) ? a : b; }
+template <class V> static inline V smaller(V a, V b) { return (a < b) | (a != a) ? a : b; }
+
+// The lanes, the upper half of the first 2 * half under the lower.
+static inline vec halved(vec v, int half) {
+#if defined(__clang__)
+    vec w = v;
+    for (int l = 0; l < half; l++) w[l] = v[l + half];
+    return w;
+#else
+    return __builtin_shuffle(v, lanes() ^ half);
 #endif
-    for (int l = 0; l < n; l++) p[l] = (T)v[l];
 }
 
-extern "C" void map(long block, const float* x, float* out, long n) {
-    const long last = (block + 1) * BLOCK < n ? (block + 1) * BLOCK : n;
-    const auto each2 = [&](long i, auto... rest) __attribute__((always_inline)) {
-        const vec x_here = load(x + i, rest...);
-        store(out + i, x_here < 0.0f ? splat(0.0f) : x_here, rest...);
-    };
-    long j = block * BLOCK;
-    for (; j + LANES <= last; j += LANES) each2(j);
-    if (j < last) each2(j, last - j);
+static inline real total(vec v) {
+#pragma GCC unroll 16
+    for (int half = LANES / 2; half > 0; half /= 2) v += halved(v, half);
+    return v[0];
+}
+
+static inline real product(vec v) {
+    for (int l = 1; l < LANES; l++) v[0] *= v[l];
+    return v[0];
+}
+
+static inline real highest(vec v) {
+#pragma GCC unroll 16
+    for (int half = LANES / 2; half > 0; half /= 2) v = larger(v, halved(v, half));
+    return v[0];
+}
+
+static inline real lowest(vec v) {
+#pragma GCC unroll 16
+    for (int half = LANES / 2; half > 0; half /= 2) v = smaller(v, halved(v, half));
+    return v[0];
+}
+
+// e to the power of x, to about 1 ulp over the whole range, denormal results included; NaN stays NaN.
+static inline vec fast_exp(vec x) {
+    // From 88.73 on: infinity, from -104 down: zero.
+#if defined(__AVX512F__) && !defined(__clang__) && LANES == 16
+    x = __builtin_ia32_minps512_mask(splat(89.0f), x, x, -1, 4);
+    x = __builtin_ia32_maxps512_mask(splat(-104.0f), x, x, -1, 4);
+#else
+    x = x > 89.0f ? splat(89.0f) : x;
+    x = x < -104.0f ? splat(-104.0f) : x;
+#endif
+    const vec shifted = x * 1.44269504f + 12582912.0f;  // 1.5 * 2^23: the low bits become round(x / ln 2)
+    const vec n = shifted - 12582912.0f;
+    const vec r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+    vec p = splat(1.9875691500e-4f);
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * (r * r) + r + 1.0f;
+#if defined(__AVX512F__) && !defined(__clang__) && LANES == 16
+    return __builtin_ia32_scalefps512_mask(p, n, p, -1, 4);
+#else
+    const ivec k = __builtin_bit_cast(ivec, shifted) - 0x4B400000, half = k >> 1;
+    const vec one = __builtin_bit_cast(vec, (half + 127) << 23), two = __builtin_bit_cast(vec, (k - half + 127) << 23);
+    return p * one * two;
+#endif
+}
+
+// The maximum of everything added so far, and the sum of the exponentials below it.
+struct Peak {
+    real high = -(real)__builtin_inf();
+    double sum = 0;
+
+    void add(real h, double s) {
+        if (h > high || h != h) {
+            sum = (high == -(real)__builtin_inf() ? 0 * sum : sum * std::exp((double)high - h)) + s;
+            high = h;
+        } else {
+            sum += high == h ? s : s * std::exp((double)h - high);
+        }
+    }
+};
+
+// The sum of exponentials knows of NaN; the maximum need not.
+template <class V> static inline V above(V a, V b) { return a > b ? a : b; }
+
+// What to subtract before exponentials: with nothing but -inf they are all zero.
+static inline real below(real high) { return high == -(real)__builtin_inf() ? 0 : high; }
+
+extern "C" void reduce(long block, const float* predictions, const long* targets, float* kept16, long cols, long rows, long share) {
+    const long last = (block + 1) * share < rows ? (block + 1) * share : rows;
+    for (long item = block * share; item < last; item++) {
+        Peak peak;
+        for (long start = 0; start < cols; start += CHUNK) {
+            const long end = start + CHUNK < cols ? start + CHUNK : cols;
+            vec part[UNROLL];
+            for (auto& p : part) p = splat(-(real)__builtin_inf());
+            const auto each2 = [&](long i, int u, auto... rest) __attribute__((always_inline)) {
+                const vec predictions_here = load(predictions + item * cols + i, rest...);
+                part[u] = above(padded(predictions_here, -(real)__builtin_inf(), rest...), part[u]);
+            };
+            long j = start;
+            for (; j + UNROLL * LANES <= end; j += UNROLL * LANES) {
+#pragma GCC unroll 16
+                for (int u = 0; u < UNROLL; u++) each2(j + u * LANES, u);
+            }
+            for (; j + LANES <= end; j += LANES) each2(j, 0);
+            if (j < end) each2(j, 0, end - j);
+            for (int u = 1; u < UNROLL; u++) part[0] = larger(part[u], part[0]);
+            const real found = highest(part[0]);
+            const real here = below(found);
+            vec part2[UNROLL];
+            for (auto& p : part2) p = splat(0);
+            const auto each3 = [&](long i2, int u, auto... rest) __attribute__((always_inline)) {
+                const vec predictions_here2 = load(predictions + item * cols + i2, rest...);
+                part2[u] = part2[u] + padded(fast_exp(predictions_here2 - here), 0, rest...);
+            };
+            long j2 = start;
+            for (; j2 + UNROLL * LANES <= end; j2 += UNROLL * LANES) {
+#pragma GCC unroll 16
+                for (int u = 0; u < UNROLL; u++) each3(j2 + u * LANES, u);
+            }
+            for (; j2 + LANES <= end; j2 += LANES) each3(j2, 0);
+            if (j2 < end) each3(j2, 0, end - j2);
+            for (int u = 1; u < UNROLL; u++) part2[0] = part2[0] + part2[u];
+            const real found2 = total(part2[0]);
+            peak.add(found, found2);
+        }
+        const real max1 = peak.high;
+        const real sum1 = (real)peak.sum;
+        kept16[item] = (real)targets[item] != -100.0f ? -(predictions[item * cols + (targets[item] == -100 ? 0 : targets[item])] - max1 - std::log(sum1)) : 0.0f;
+    }
+}
+
+extern "C" void reduce2(long block, const float* kept16, const long* targets, float* out, long rows) {
+    double total2 = 0;
+    double total3 = 0;
+    for (long start = 0; start < rows; start += CHUNK) {
+        const long end = start + CHUNK < rows ? start + CHUNK : rows;
+        vec part[UNROLL];
+        for (auto& p : part) p = splat(0);
+        vec part2[UNROLL];
+        for (auto& p : part2) p = splat(0);
+        const auto each2 = [&](long i, int u, auto... rest) __attribute__((always_inline)) {
+            const vec kept16_here = load(kept16 + i, rest...);
+            const vec targets_here = load(targets + i, rest...);
+            part[u] = part[u] + padded(targets_here != -100.0f ? splat(1.0f) : splat(0.0f), 0, rest...);
+            part2[u] = part2[u] + padded(kept16_here, 0, rest...);
+        };
+        long j = start;
+        for (; j + UNROLL * LANES <= end; j += UNROLL * LANES) {
+#pragma GCC unroll 16
+            for (int u = 0; u < UNROLL; u++) each2(j + u * LANES, u);
+        }
+        for (; j + LANES <= end; j += LANES) each2(j, 0);
+        if (j < end) each2(j, 0, end - j);
+        for (int u = 1; u < UNROLL; u++) part[0] = part[0] + part[u];
+        const real found = total(part[0]);
+        total2 = total2 + found;
+        for (int u = 1; u < UNROLL; u++) part2[0] = part2[0] + part2[u];
+        const real found2 = total(part2[0]);
+        total3 = total3 + found2;
+    }
+    const real sum1 = (real)total2;
+    const real sum12 = (real)total3;
+    out[0] = sum12 / sum1;
 }

@@ -2,7 +2,7 @@
  2 launches: reduces; reduces.
 tune:
     BLOCK = 65536 | 16384
-    CHUNK = 4096 | 1024
+    CHUNK = 4096 | 8192 | 1024
     UNROLL = 4 | 2 | 8
     LANES = 16 | 8
     PARTS = 8 | 4 | 16
@@ -79,9 +79,20 @@ static inline vec padded(vec v, real rest, long n) {
     return lanes() < (whole)(n < LANES ? n : LANES) ? v : splat(rest);
 }
 
+// The lanes, the upper half of the first 2 * half under the lower.
+static inline vec halved(vec v, int half) {
+#if defined(__clang__)
+    vec w = v;
+    for (int l = 0; l < half; l++) w[l] = v[l + half];
+    return w;
+#else
+    return __builtin_shuffle(v, lanes() ^ half);
+#endif
+}
+
 static inline real total(vec v) {
-    for (int half = LANES / 2; half > 0; half /= 2)
-        for (int l = 0; l < half; l++) v[l] += v[l + half];
+#pragma GCC unroll 16
+    for (int half = LANES / 2; half > 0; half /= 2) v += halved(v, half);
     return v[0];
 }
 

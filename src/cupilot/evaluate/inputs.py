@@ -22,6 +22,15 @@ from cupilot.types import Role, TensorSpec
 FIRST_SELECTIONS = 4
 MOST_SELECTIONS = 10
 MOST_LOW_BIT_TENSORS = 4
+MOST_MASKED = 8
+_ALONG = ("selection", "masked")  # patterns of lines along one dimension
+_BESIDE = {  # what the other tensors hold where a pattern singles one out
+    "selection": "full mantissa",
+    "low bits in": "coarse",
+    "masked": "coarse",
+    "opposite": "coarse",
+    "faint": "zero",
+}
 
 
 @dataclass(frozen=True)
@@ -36,7 +45,7 @@ class Distribution:
     def name(self) -> str:
         if not self.tensor:
             return self.pattern
-        return f"{self.pattern} {self.tensor}" + (f" dim {self.dim}" if self.pattern == "selection" else "")
+        return f"{self.pattern} {self.tensor}" + (f" dim {self.dim}" if self.pattern in _ALONG else "")
 
     @property
     def is_coherent(self) -> bool:
@@ -45,7 +54,17 @@ class Distribution:
 
     @property
     def places_nonfinite(self) -> bool:
+        """NaN or infinities that have to reach the result."""
         return self.pattern in ("nan", "infinite")
+
+    @property
+    def is_finite(self) -> bool:
+        return not self.places_nonfinite and self.pattern != "masked"
+
+    @property
+    def needs_room(self) -> bool:
+        """Shows more in long lines than in those of the first shape."""
+        return self.pattern in ("masked", "faint")
 
     @property
     def exposes(self) -> str:
@@ -56,16 +75,15 @@ def distributions(problem: Problem) -> tuple[Distribution, ...]:
     """All of them, the most incisive first."""
     floating = [spec for spec in problem.target.tensors if spec.dtype.is_floating]
     largest = sorted(floating, key=lambda spec: -spec.numel)[:MOST_LOW_BIT_TENSORS]
-    selections = [
-        Distribution("selection", spec.name, dim)
-        for spec in largest
-        for dim in reversed(range(len(spec.shape)))
-        if spec.shape[dim] > 1
-    ]
+    lines = [(s.name, dim) for s in largest for dim in reversed(range(len(s.shape))) if s.shape[dim] > 1]
+    selections = [Distribution("selection", *line) for line in lines]
+    masked = [Distribution("masked", *line) for line in lines[:MOST_MASKED]]
     plain = [Distribution(pattern) for pattern in patterns.PATTERNS]
     low_bits = [Distribution("low bits in", spec.name) for spec in largest] if len(largest) > 1 else []
+    faint = [Distribution("faint", spec.name) for spec in largest if spec.role is Role.INPUT]
     first, last = selections[:FIRST_SELECTIONS], selections[FIRST_SELECTIONS:MOST_SELECTIONS]
-    return (*plain[:5], *first, *low_bits, *plain[5:], *last)
+    opposite = [Distribution("opposite", spec.name) for spec in largest] if len(largest) > 1 else []
+    return (*plain[:5], *first, *low_bits, *plain[5:], *faint, *opposite, *masked, *last)
 
 
 def draw_inputs(
@@ -95,8 +113,10 @@ def _draw(
     if not spec.dtype.is_floating or distribution.pattern == "own":
         return projected(domain, spec, resampled)
     pattern = distribution.pattern
-    if distribution.pattern in ("selection", "low bits in") and distribution.tensor != spec.name:
-        pattern = "full mantissa" if distribution.pattern == "selection" else "coarse"
+    if distribution.tensor and distribution.tensor != spec.name:
+        pattern = _BESIDE[distribution.pattern]
+        if pattern == "zero" and spec.role is not Role.INPUT:
+            pattern = "coarse"
     values = patterns.make(pattern, spec.shape, distribution.dim, generator)
     if spec.role is not Role.INPUT:
         values = values * _scale(own)

@@ -14,6 +14,7 @@ Shape = tuple[int, ...]
 Pattern = Callable[[Shape, int, torch.Generator], torch.Tensor]
 
 _ROOMY = 64  # elements of a tensor that can do without its two ends
+_MARKS = (-1, -10, 1, -100, 9, 99, -1000, 999, *range(-9, -1), *range(2, 9), *range(-16, -10), *range(10, 17))
 _LOW_BITS = 0x1FFF  # the mantissa bits that tf32 drops; half and bf16 drop more
 
 
@@ -157,6 +158,46 @@ def _selection(shape: Shape, dim: int, generator: torch.Generator) -> torch.Tens
     return out.scatter_(dim, places, _full_mantissa(tuple(line), dim, generator))
 
 
+def _zero(shape: Shape, dim: int, generator: torch.Generator) -> torch.Tensor:
+    return torch.zeros(shape)
+
+
+def _faint(shape: Shape, dim: int, generator: torch.Generator) -> torch.Tensor:
+    """Of one sign, each row of its own size from 1e-6 to 1e-2."""
+    rows = (*shape[:-1], 1) if shape else ()
+    exponent = torch.rand(rows, generator=generator).mul_(-4).sub_(2)
+    return (torch.rand(shape, generator=generator) + 1) * torch.pow(10.0, exponent)
+
+
+def _masked(shape: Shape, dim: int, generator: torch.Generator) -> torch.Tensor:
+    """Positive, with minus infinity in the first places of each line along `dim`: of none to of half."""
+    out = _coarse(shape, dim, generator)
+    if not shape or 0 in shape:
+        return out
+    line = [1 if axis == dim else extent for axis, extent in enumerate(shape)]
+    lines, most = torch.Size(line).numel(), shape[dim] // 2
+    length = ((torch.arange(lines) + torch.randint(most + 1, (), generator=generator)) % (most + 1)).view(
+        line
+    )
+    length[(0,) * len(line)] = most
+    along = [extent if axis == dim else 1 for axis, extent in enumerate(shape)]
+    return torch.where(torch.arange(shape[dim]).view(along) < length, -math.inf, out)
+
+
+def _opposite(shape: Shape, dim: int, generator: torch.Generator) -> torch.Tensor:
+    return _uniform(shape, dim, generator).mul_(-8).sub_(64)
+
+
+def _whole(shape: Shape, dim: int, generator: torch.Generator) -> torch.Tensor:
+    """In each row one of the numbers that programs use as marks, and the one above it."""
+    rows = torch.Size(shape[:-1]).numel()
+    marks = torch.tensor(_MARKS).repeat(-(-max(1, rows) // len(_MARKS)))[: max(1, rows)]
+    if not shape:
+        return marks[0].float()
+    pair = torch.randint(2, shape, generator=generator)
+    return (marks[:rows].reshape(*shape[:-1], 1) + pair).float()
+
+
 PATTERNS: dict[str, tuple[Pattern, str]] = {
     "normal": (_normal, "ordinary numbers of both signs"),
     "low bits": (_low_bits, "a silent drop of precision"),
@@ -168,6 +209,7 @@ PATTERNS: dict[str, tuple[Pattern, str]] = {
     "offset": (_offset, "variances that cancel (mean far from zero)"),
     "far below": (_around(-150.0), "exponentials of the inputs themselves, which vanish"),
     "far above": (_around(150.0), "exponentials of the inputs themselves, which overflow"),
+    "whole": (_whole, "numbers that a kernel takes for a mark, such as -1"),
     "sparse": (_sparse, "dropped elements"),
     "spikes": (_spikes, "dropped elements"),
     "cancelling": (_cancelling, "sums whose terms cancel"),
@@ -186,6 +228,10 @@ PATTERNS: dict[str, tuple[Pattern, str]] = {
 _SINGLED_OUT: dict[str, tuple[Pattern, str]] = {
     "selection": (_selection, "a dropped or imprecise term (one term for each output)"),
     "low bits in": (_low_bits, "a silent drop of one input's precision"),
+    "faint": (_faint, "an epsilon that is missing, doubled or of the wrong sign"),
+    "opposite": (_opposite, "products far below zero, such as scores of which the largest is -500"),
+    "masked": (_masked, "rows that begin with minus infinity"),
+    "zero": (_zero, ""),
     "full mantissa": (_full_mantissa, ""),
     "coarse": (_coarse, ""),
 }

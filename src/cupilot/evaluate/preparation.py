@@ -11,11 +11,12 @@ from pathlib import Path
 import torch
 
 from cupilot.errors import ProblemError
-from cupilot.evaluate.coverage import AIMS, Tally, aimed_inputs, strengths
+from cupilot.evaluate.coverage import AIMS, Masks, Tally, aimed_inputs, strengths
 from cupilot.evaluate.inputs import Distribution, derived_seed, distributions, draw_inputs
 from cupilot.evaluate.nullgate import Trial, failing_gates
 from cupilot.evaluate.reference import Reference, build_reference
 from cupilot.evaluate.reference_cache import ReferenceCache
+from cupilot.evaluate.rivals import Rivalry, Strengths, compete, rival_inputs
 from cupilot.evaluate.rounding import rounding_of
 from cupilot.evaluate.suite import (
     Case,
@@ -36,8 +37,12 @@ HOPELESS_SHARE = 1.0  # of an element's value: an error allowed beyond it leaves
 FEW = 8  # distributions at a shape that is neither the smallest nor the target
 FEWEST_AT_TARGET, MOST_AT_TARGET = 4, 12
 NUMEL_AT_TARGET = 1 << 26  # inputs and outputs of all cases at the target together
-MOST_ROUNDS = 48  # further inputs at one shape, until every element is covered
+MOST_ROUNDS = 48  # further inputs at one shape, until every element has won, and again until all are covered
 AIMED_NUMEL = 1 << 23  # inputs and outputs of all of them together
+FEW_TURNS = (
+    2  # inputs for elements that compete along a dimension, where letting each win would take too many
+)
+SMALL_NUMEL = 1 << 20  # a shape at which a few more inputs cost next to nothing
 MEMORY_SHARE = 0.5  # of what is free
 LARGEST_REFERENCE_BYTES = 3 << 30  # beyond it one reference takes minutes, and a few fill the cache
 FIRST_NUMEL = 64  # elements of the first shape, at least: one element alone tells little
@@ -116,6 +121,7 @@ class _Preparation:
         self._live: set[Distribution] = set()
         self._dead: dict[str, str] = {}
         self._sketched: set[str] = set()
+        self._rivalries: list[Rivalry] = []
 
     def run(self) -> Suite:
         every = distributions(self._problem)
@@ -124,6 +130,8 @@ class _Preparation:
             first, target = place == 0, shape.name.startswith(("target", "scaled"))
             most = min(MOST_AT_TARGET, max(FEWEST_AT_TARGET, NUMEL_AT_TARGET // max(1, shape.numel)))
             chosen = every if first else every[: most if target else FEW]
+            if not first and shape.numel <= SMALL_NUMEL:
+                chosen = (*chosen, *(d for d in every if d.needs_room and d in self._live))
             coverage[shape.name] = self._shape(shape, chosen, gate=first)
             if first:
                 self._refuse_idle_kernels()
@@ -154,10 +162,55 @@ class _Preparation:
             self._keep(shape, distribution.name, distribution.exposes, seed, tensors, reference)
             if tally.missing() or not tally.exercised:
                 tally.add(strengths(self._problem, shape, tensors, reference))
-            if gate and not faint and not distribution.places_nonfinite:
+            if gate and not faint and distribution.is_finite:
                 self._trials.append(Trial(tensors, reference, self._halved(tensors)))
+        if base is not None and gate:
+            self._rivalries = self._found_rivalries(shape, base)
+        if base is not None:
+            self._let_win(shape, base, tally)
         exhausted = base is not None and self._aim(shape, base, tally)
         return tally.counts(exhausted=exhausted)
+
+    def _found_rivalries(self, shape: ShapeCase, base: Tensors) -> list[Rivalry]:
+        """The dimensions along which elements compete, as one input each at the first shape tells."""
+        self._progress(f"{shape.name}: what competes")
+        lines = [(d.tensor, d.dim) for d in distributions(self._problem) if d.pattern == "selection"]
+        plain = self._strengths(shape, base)
+        found = []
+        for tensor, dim in lines:
+            for rivalry in (Rivalry(tensor, dim, 1), Rivalry(tensor, dim, -1)):
+                crowned = rival_inputs(self._problem, shape, base, rivalry, 0)
+                felt = self._strengths(shape, crowned)
+                if tensor not in plain or tensor not in felt:
+                    continue
+                before = Strengths(base[tensor].double(), plain[tensor])
+                if compete(before, Strengths(crowned[tensor].double(), felt[tensor])):
+                    found.append(rivalry)
+                    break
+        return found
+
+    def _strengths(self, shape: ShapeCase, tensors: Tensors) -> Masks:
+        """Empty where the input proves nothing."""
+        reference = self._reference(tensors, shape, coherent=False)
+        return {} if why_dead(reference, None) else strengths(self._problem, shape, tensors, reference)
+
+    def _let_win(self, shape: ShapeCase, base: Tensors, tally: Tally) -> None:
+        """Adds inputs in which every place along the dimensions that compete wins by far."""
+        left = min(MOST_ROUNDS, AIMED_NUMEL // max(1, shape.numel))
+        for rivalry in self._rivalries:
+            needed = rivalry.turns(shape)
+            turns = needed if needed <= left else min(FEW_TURNS, left)
+            left -= turns
+            for turn in range(turns):
+                self._progress(f"{shape.name}: {rivalry.name}, {turn + 1} of {turns}")
+                tensors = rival_inputs(self._problem, shape, base, rivalry, turn)
+                reference = self._reference(tensors, shape, coherent=False)
+                if why_dead(reference, None):
+                    break
+                name = f"{rivalry.name} ({turn + 1})"
+                self._keep(shape, name, "places that are overlooked", self._seed, tensors, reference)
+                if tally.missing():
+                    tally.add(strengths(self._problem, shape, tensors, reference))
 
     def _aim(self, shape: ShapeCase, base: Tensors, tally: Tally) -> bool:
         """Adds inputs that put elements not yet exercised where they count; True when all was tried."""
@@ -209,7 +262,7 @@ class _Preparation:
 
     def _refuse_blindness(self, every: Sequence[Distribution]) -> None:
         """Refuses a problem that too few inputs test."""
-        live = [d for d in self._live if not d.places_nonfinite]
+        live = [d for d in self._live if d.is_finite]
         if len(live) < FEWEST_LIVE:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in list(self._dead.items())[:4])
             raise ProblemError(
@@ -230,7 +283,10 @@ class _Preparation:
 
 def why_dead(reference: Reference, distribution: Distribution | None) -> str:
     """Why an input proves nothing here and is dropped, or an empty string."""
-    if distribution is None or not distribution.places_nonfinite:
+    if distribution is not None and distribution.pattern == "masked":
+        if any(output.nonfinite_share for output in reference.outputs):
+            return "minus infinity reaches the result"
+    elif distribution is None or not distribution.places_nonfinite:
         if all(output.nonfinite_share > DEAD_SHARE for output in reference.outputs):
             return "the reference is not finite"
     elif not any(output.nonfinite_share for output in reference.outputs):

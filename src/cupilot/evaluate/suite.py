@@ -17,7 +17,7 @@ from cupilot.evaluate.reference_cache import Entry, ReferenceCache, pack_referen
 from cupilot.problem.cases import ShapeCase
 from cupilot.problem.problem import Problem
 
-VERSION = 6  # of everything that goes into a reference: raise it when a bound or a distribution changes
+VERSION = 7  # of everything that goes into a reference: raise it when a bound or a distribution changes
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -95,6 +98,23 @@ def test_the_jail_has_no_environment_network_or_reach(tmp_path, monkeypatch):
     assert "reached" not in answer.output
     assert "hunter2" not in answer.output
     assert not Path("/tmp/cupilot-escaped").exists()
+
+
+def test_who_was_stopped_meanwhile_still_gets_the_answer(tmp_path):
+    """The time limit passes while nobody can listen: the program was done in time all the same."""
+    code = f"""
+from pathlib import Path
+from cupilot.device.jail import run_jailed
+print("begun", flush=True)
+print(run_jailed(["/bin/sh", "-c", "sleep 0.8; echo done"], Path({str(tmp_path)!r}), limit_s=1.2))
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "begun\n"
+        time.sleep(0.3)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(1.2)
+        process.send_signal(signal.SIGCONT)
+        assert "output='done\\n', ended=None" in process.stdout.read()
 
 
 def test_the_jail_stops_what_lasts_or_talks_too_long(tmp_path):

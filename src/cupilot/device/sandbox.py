@@ -21,6 +21,8 @@ from cupilot.device.memory import read_memory, span_of
 from cupilot.device.session import RUNNER_FLAGS, end_process
 from cupilot.errors import CupilotError
 
+_START_S = 5.0  # in which a process that was begun is in memory, however busy the machine
+
 
 @dataclass(frozen=True)
 class Layer:
@@ -79,7 +81,7 @@ def _reaches_memory() -> bool:
     """Read the first bytes of a waiting runner's own program."""
     process = _idle_runner()
     try:
-        start = int(Path(f"/proc/{process.pid}/maps").read_text().split("-", 1)[0], 16)
+        start = _program_at(process.pid)
         found = np.zeros(4, np.uint8)
         read_memory(process.pid, [span_of(found)], [(start, 4)])
         return found.tobytes() == b"\x7fELF"
@@ -87,6 +89,18 @@ def _reaches_memory() -> bool:
         return False
     finally:
         end_process(process)
+
+
+def _program_at(pid: int) -> int:
+    """The address of a process's own program. One that was only just begun has a stack and nothing else."""
+    latest_s = time.monotonic() + _START_S
+    while True:
+        lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+        if (first := next((line for line in lines if line.split()[-1].startswith("/")), None)) is not None:
+            return int(first.split("-", 1)[0], 16)
+        if time.monotonic() > latest_s:
+            raise ValueError(f"process {pid} has no program")
+        time.sleep(0.001)
 
 
 def _reads_cpu_clock() -> bool:

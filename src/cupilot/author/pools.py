@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 from cupilot.author.expressions import Text
 from cupilot.author.layout import Place
@@ -65,8 +66,9 @@ class _Pooling:
         return f"larger({two}, {one})" if self.is_max else f"{one} + {two}"
 
     @contextmanager
-    def _taps(self, places: Sequence[Place], count: int) -> Iterator[list[Place]]:
-        """Loops over the first `count` dimensions of the window; what lies outside is passed over."""
+    def _taps(self, places: Sequence[Place], count: int, *, inside: bool = False) -> Iterator[list[Place]]:
+        """Loops over the first `count` dimensions of the window; what lies outside is passed over, unless
+        everything is known to lie inside."""
         frame, taps = self.frame, list[Place]()
         with ExitStack() as stack:
             for at in range(count):
@@ -76,7 +78,8 @@ class _Pooling:
                 stack.enter_context(frame.block(f"for (long {tap} = 0; {tap} < {size}; {tap}++)"))
                 here = next(p.variable for p in places if p.group == self.out[at])
                 frame.line(f"const long {name} = {_affine(here, stride, padding, tap, dilation)};")
-                frame.line(f"if ({name} < 0 || {name} >= {frame.extent(self.over[at])}) continue;")
+                if not inside:
+                    frame.line(f"if ({name} < 0 || {name} >= {frame.extent(self.over[at])}) continue;")
                 taps.append(Place(self.over[at], name))
             yield [*(p for p in places if p.group not in self.out), *taps]
 
@@ -192,22 +195,41 @@ class _Pooling:
             frame.line("const long begin = origin < 0 ? 0 : origin;")
             stop = f"origin + span + {reach}"
             frame.line(f"const long end = {stop} < {width} ? {stop} : {width};")
-            frame.line(f"for (real& each : line) each = {self.start};")
-            with self._taps(places, len(self.over) - 1) as taps:
-                walk.lanes(self.over[-1], "begin", "end", lambda place: self._into_line(taps, place))
+            frame.line(f"for (long l = 0; l < begin - origin; l++) line[l] = {self.start};")
+            behind = f"span + {reach}{slack}"
+            frame.line(f"for (long l = end - origin; l < {behind}; l++) line[l] = {self.start};")
+            self._lines(places)
             self._along_line(size, dilation, stride)
             walk.lanes(lane, "first", "last", lambda place: self._from_line(places, place))
 
-    def _into_line(self, taps: Sequence[Place], place: Place) -> None:
+    def _lines(self, places: Sequence[Place]) -> None:
+        """The line, without questions where the windows reach over no edge but those of the line."""
+        frame, tests = self.frame, list[str]()
+        for at, (size, stride, padding, dilation) in enumerate(self.node.geometry[:-1]):
+            here = next(p.variable for p in places if p.group == self.out[at])
+            first = _affine(here, stride, padding, "0", dilation)
+            last = f"{first} + {(size - 1) * dilation} < {frame.extent(self.over[at])}"
+            tests += [f"{first} >= 0"] if padding else []
+            tests.append(
+                last
+            )  # without padding, too: rounded up, the last window begins inside and ends outside
+        for inside in (True, False) if tests else (True,):
+            with ExitStack() as stack:
+                if tests:
+                    stack.enter_context(frame.block(f"if ({' && '.join(tests)})" if inside else "else"))
+                self.walk.lanes(self.over[-1], "begin", "end", partial(self._into_line, places, inside))
+
+    def _into_line(self, places: Sequence[Place], inside: bool, place: Place) -> None:
+        """What the window covers above each other; it becomes one place of the line."""
         frame, at = self.frame, f"line + ({place.variable} - origin)"
-        value = self.walk.bodies.values([self.source], {}, taps, place)[0]
-        if not self.vector:
-            frame.line(f"real& here = *({at});")
-            frame.line(f"here = {self._joined('here', value.within(5))};")
-            return
-        frame.needs |= {"load", "store"}
-        frame.line(f"const vec here = load({at}, rest...);")
-        frame.line(f"store({at}, {self._joined('here', frame.expressions.splat(value))}, rest...);")
+        frame.line(f"vec found = splat({self.start});" if self.vector else f"real found = {self.start};")
+        with self._taps(places, len(self.over) - 1, inside=inside) as taps:
+            value = self.walk.bodies.values([self.source], {}, taps, place)[0]
+            text = frame.expressions.splat(value) if self.vector else value.within(5)
+            frame.line(f"found = {self._joined('found', text)};")
+        if self.vector:
+            frame.needs |= {"load", "store"}
+        frame.line(f"store({at}, found, rest...);" if self.vector else f"*({at}) = found;")
 
     def _along_line(self, size: int, dilation: int, stride: int) -> None:
         """Every place of the line becomes the result of the window that begins there."""

@@ -71,9 +71,25 @@ static inline void store(T* p, vec v, long n) {
     for (int l = 0; l < n; l++) p[l] = (T)v[l];
 }
 
-// NaN wins.
-template <class V> static inline V larger(V a, V b) { return (a > b) | (a != a) ? a : b; }
-template <class V> static inline V smaller(V a, V b) { return (a < b) | (a != a) ? a : b; }
+// NaN wins. The machine's own maximum returns its second operand where one of them is NaN.
+template <class V> static inline V larger(V a, V b) {
+#if defined(__AVX512F__) && !defined(__clang__)
+    if constexpr (sizeof(V) == 64 && sizeof(real) == 4) {
+        const V found = __builtin_ia32_maxps512_mask(a, b, b, -1, 4);
+        return a != a ? a : found;
+    }
+#endif
+    return (a > b) | (a != a) ? a : b;
+}
+template <class V> static inline V smaller(V a, V b) {
+#if defined(__AVX512F__) && !defined(__clang__)
+    if constexpr (sizeof(V) == 64 && sizeof(real) == 4) {
+        const V found = __builtin_ia32_minps512_mask(a, b, b, -1, 4);
+        return a != a ? a : found;
+    }
+#endif
+    return (a < b) | (a != a) ? a : b;
+}
 
 extern "C" void pool(long block, const float* x, float* out, long cols, long outer, long rows, long share, long width, long height) {
     const long last = (block + 1) * share < outer * rows ? (block + 1) * share : outer * rows;
@@ -86,27 +102,45 @@ extern "C" void pool(long block, const float* x, float* out, long cols, long out
             const long origin = first * 1 - 1, span = (last - first - 1) * 1 + 1;
             const long begin = origin < 0 ? 0 : origin;
             const long end = origin + span + 3 < width ? origin + span + 3 : width;
-            for (real& each : line) each = -(real)__builtin_inf();
-            for (long a2 = 0; a2 < 4; a2++) {
-                const long y = b - 1 + a2;
-                if (y < 0 || y >= height) continue;
+            for (long l = 0; l < begin - origin; l++) line[l] = -(real)__builtin_inf();
+            for (long l = end - origin; l < span + 3 + LANES; l++) line[l] = -(real)__builtin_inf();
+            if (b - 1 + 0 >= 0 && b - 1 + 0 + 3 < height) {
                 const auto each2 = [&](long i, auto... rest) __attribute__((always_inline)) {
-                    const vec x_here = load(x + a * height * width + y * width + i, rest...);
-                    const vec here = load(line + (i - origin), rest...);
-                    store(line + (i - origin), larger(x_here, here), rest...);
+                    vec found = splat(-(real)__builtin_inf());
+                    for (long a2 = 0; a2 < 4; a2++) {
+                        const long y = b - 1 + a2;
+                        const vec x_here = load(x + a * height * width + y * width + i, rest...);
+                        found = larger(x_here, found);
+                    }
+                    store(line + (i - origin), found, rest...);
                 };
                 long j = begin;
                 for (; j + LANES <= end; j += LANES) each2(j);
                 if (j < end) each2(j, end - j);
             }
-            const auto each3 = [&](long i2, auto... rest) __attribute__((always_inline)) {
-                vec found = load(line + (i2 - first));
-                for (long t = 1; t < 4; t++) found = larger(load(line + (i2 - first) + t), found);
-                store(out + a * rows * cols + b * cols + i2, found, rest...);
+            else {
+                const auto each3 = [&](long i2, auto... rest) __attribute__((always_inline)) {
+                    vec found = splat(-(real)__builtin_inf());
+                    for (long a3 = 0; a3 < 4; a3++) {
+                        const long y2 = b - 1 + a3;
+                        if (y2 < 0 || y2 >= height) continue;
+                        const vec x_here2 = load(x + a * height * width + y2 * width + i2, rest...);
+                        found = larger(x_here2, found);
+                    }
+                    store(line + (i2 - origin), found, rest...);
+                };
+                long j2 = begin;
+                for (; j2 + LANES <= end; j2 += LANES) each3(j2);
+                if (j2 < end) each3(j2, end - j2);
+            }
+            const auto each4 = [&](long i3, auto... rest) __attribute__((always_inline)) {
+                vec found = load(line + (i3 - first));
+                for (long t = 1; t < 4; t++) found = larger(load(line + (i3 - first) + t), found);
+                store(out + a * rows * cols + b * cols + i3, found, rest...);
             };
-            long j2 = first;
-            for (; j2 + LANES <= last; j2 += LANES) each3(j2);
-            if (j2 < last) each3(j2, last - j2);
+            long j3 = first;
+            for (; j3 + LANES <= last; j3 += LANES) each4(j3);
+            if (j3 < last) each4(j3, last - j3);
         }
     }
 }

@@ -1,11 +1,11 @@
 """Problems as users bring them, and which of them are relatives: the second set of `retrieval.py`.
 
-Written down before anything was measured with them, and after the kinds of work that the pool compares had been
-chosen. Fused chains, own losses, own norms; none is in the suite. Functions take their tensors as arguments.
+Written down before anything was measured with them, and after the kinds of work that the pool compares had
+been chosen. Fused chains, own losses, own norms; none is in the suite. Functions take tensors as arguments.
 
-A line of `KIN` is a family: what makes one of it fast makes the others fast. Before the bar stand the problems of
-this file, after it members of the suite. Pairs are neighbours before the bar, and the last of them with the first
-member after it; the other members are relatives too, and so are left out of the pool.
+A line of `KIN` is a family: what makes one of it fast makes the others fast. Before the bar stand problems of
+this file, after it members of the suite. Pairs are neighbours before the bar, and the last of them with the
+first member after it; the other members are relatives too, and so are left out of the pool.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 import math
 import random
 
+import numpy as np
 import pytest
 
-from cupilot.ledger import PRIOR_SD, Cell, Trial, changes, credit
+from cupilot.ledger import PRIOR_SD, Cell, Trial, changes, credit, taught
 from cupilot.roofline import Zone
 from cupilot.strategy.strategy import Strategy, TacticUse
 
@@ -61,3 +62,41 @@ def test_changes_name_tactics_and_parameters() -> None:
 def test_credit_reads_like_a_sentence() -> None:
     text = str(credit([Trial(CELL, {"a": 1}, math.log(1.18), sd=0.01)] * 12, CELL)["a"])
     assert text.endswith("(n = 12)") and text.startswith("+18 %")
+
+
+def _alike(likeness: float) -> np.ndarray:
+    return np.array([[1, likeness], [likeness, 1]])
+
+
+def test_what_the_same_problem_taught_is_as_good_as_what_was_measured_here() -> None:
+    trials = _trials(30, 0.05)
+    here = credit(trials, CELL)
+    there = credit([], CELL, taught([trials], _alike(1.0)))
+    halves = credit(trials[:15], CELL, taught([trials[15:]], _alike(1.0)))
+    for name, found in here.items():
+        for other in (there[name], halves[name]):
+            assert (other.log_gain, other.sd) == pytest.approx((found.log_gain, found.sd))
+
+
+def test_the_less_alike_the_less_is_learned() -> None:
+    near, far, stranger = (credit([], CELL, taught([_trials(30, 0.05)], _alike(k))) for k in (0.9, 0.5, 0.0))
+    assert near["vectorize"].log_gain > far["vectorize"].log_gain > stranger["vectorize"].log_gain == 0
+    assert near["vectorize"].sd < far["vectorize"].sd < stranger["vectorize"].sd == pytest.approx(PRIOR_SD)
+
+
+def test_many_trials_of_one_relative_do_not_pass_for_trials_here() -> None:
+    few, many = (credit([], CELL, taught([_trials(n, 0.05)], _alike(0.6))) for n in (40, 400))
+    assert many["vectorize"].sd == pytest.approx(few["vectorize"].sd, rel=0.02)
+    assert many["vectorize"].sd > 0.7 * PRIOR_SD
+
+
+def test_what_is_measured_here_overrules_the_relatives() -> None:
+    prior = taught([[Trial(CELL, {"a": 1}, 1.0, sd=0.01)] * 20], _alike(0.6))
+    found = credit([Trial(CELL, {"a": 1}, -0.3, sd=0.01)] * 20, CELL, prior)["a"]
+    assert found.log_gain == pytest.approx(-0.3, abs=0.05)
+    assert (found.trials, found.elsewhere) == (20, 20) and "20 on similar problems" in str(found)
+
+
+def test_failures_of_relatives_count() -> None:
+    prior = taught([[Trial(CELL, {"a": 1}, None, stage="verify")]], _alike(0.6))
+    assert credit([], CELL, prior)["a"].failures == 1

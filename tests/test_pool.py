@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from cupilot.errors import UsageError
+from cupilot.kinship import KIN, Structure, similarity
 from cupilot.ledger import Cell, Trial
-from cupilot.pool import Pool, Record, Structure, record_to_json, similarity
+from cupilot.pool import Lesson, Pool, Record, lesson_from_json, lesson_to_json, record_to_json
 from cupilot.roofline import Zone
 from cupilot.strategy.strategy import Strategy, TacticUse
 
@@ -60,12 +61,6 @@ def test_what_is_alike_comes_first(pool: Pool) -> None:
     assert found[0].similarity == pytest.approx(1.0) and found[1].similarity < 0.8
 
 
-def test_similarity_is_symmetric_and_one_only_for_the_same() -> None:
-    other = replace(SOFTMAX, operators=("exp", "sum"), zone=Zone.COMPUTE)
-    assert similarity(SOFTMAX, other) == pytest.approx(similarity(other, SOFTMAX))
-    assert similarity(SOFTMAX, other) < 0.8
-
-
 def test_a_hold_out_leaves_out_the_problem_and_all_that_descends_from_it(pool: Pool) -> None:
     pool.add(record("mine"))
     pool.add(record("child", lineage=("print of mine",)))
@@ -76,15 +71,39 @@ def test_a_hold_out_leaves_out_the_problem_and_all_that_descends_from_it(pool: P
     assert names(pool, "print of child") == {"mine", "child", "stranger"} - {"child"}
 
 
-def test_a_hold_out_leaves_out_the_trials_too(pool: Pool) -> None:
-    trial = Trial(CELL, {"vectorize": 1}, 0.5, sd=0.01)
-    pool.learn("run 1", "print of mine", [trial, trial])
-    pool.learn("run 2", "print of other", [replace(trial, log_ratio=0.1)])
-    assert len(pool.trials(CELL)) == 3
-    assert [t.log_ratio for t in pool.trials(CELL, hold_out="print of mine")] == [0.1]
-    assert pool.trials(replace(CELL, family="columns")) == []
-    pool.learn("run 1", "print of mine", [trial])  # resumed: what it tried replaces what it had tried
-    assert len(pool.trials(CELL)) == 2
+def lesson(name: str, *gains: float, **changed: object) -> Lesson:
+    trials = tuple(Trial(CELL, {"vectorize": 1}, gain, sd=0.01) for gain in gains)
+    return replace(Lesson(f"print of {name}", SOFTMAX, trials), **changed)  # type: ignore[arg-type]
+
+
+def taught(pool: Pool, hold_out: str | None = None, device: str = "cpu") -> list[float | None]:
+    return [t.log_ratio for found in pool.lessons(SOFTMAX, device, hold_out=hold_out) for t in found.trials]
+
+
+def test_a_hold_out_leaves_out_what_was_tried_on_the_problem_and_after_it(pool: Pool) -> None:
+    pool.learn("run 1", lesson("mine", 0.5, 0.5))
+    pool.learn("run 2", lesson("child", 0.3, lineage=("print of mine",)))
+    pool.learn("run 3", lesson("other", 0.1))
+    assert taught(pool) == [0.5, 0.5, 0.3, 0.1]
+    assert taught(pool, "print of mine") == [0.1]
+    pool.learn("run 1", lesson("mine", 0.6))  # resumed: what it tried replaces what it had tried
+    assert taught(pool) == [0.6, 0.3, 0.1]
+
+
+def test_only_kin_on_the_same_device_teach_and_the_nearest_first(pool: Pool) -> None:
+    stranger = replace(SOFTMAX, operators=("convolution2d",), work=("window-product",), family="")
+    cousin = replace(SOFTMAX, operators=("log_softmax",))
+    pool.learn("a", lesson("stranger", 0.1, structure=stranger))
+    pool.learn("b", lesson("cousin", 0.2, structure=cousin))
+    pool.learn("c", lesson("same", 0.3))
+    assert similarity(stranger, SOFTMAX) < KIN <= similarity(cousin, SOFTMAX)
+    assert taught(pool) == [0.3, 0.2]
+    assert taught(pool, device="cuda") == []
+
+
+def test_lessons_travel_as_json() -> None:
+    whole = lesson("a", 0.5, lineage=("print of b",))
+    assert lesson_from_json(json.loads(json.dumps(lesson_to_json(whole)))) == whole
 
 
 def test_what_is_forgotten_is_not_found(pool: Pool) -> None:

@@ -3,13 +3,17 @@
 A child differs from its base by several tactics at once; a Bayesian ridge regression of the log speed
 ratio on the changes (+1 added, -1 dropped) shares the gain out honestly and knows how sure it is. Nothing
 is accumulated: credit is computed when it is read, per cell of (zone, operator family, device).
+
+What earlier runs measured of other problems is the prior: a tactic's gains on two problems are believed to
+correlate as much as the problems are alike. So a relative teaches much, and a stranger next to nothing.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -61,10 +65,63 @@ class Credit:
     sd: float
     trials: int  # measured children in which the tactic changed
     failures: int  # children that failed when it was added
+    elsewhere: int = 0  # measured children on other problems, of which the prior is made
 
     def __str__(self) -> str:
         gain, spread = math.expm1(self.log_gain) * 100, math.exp(self.log_gain) * self.sd * 100
-        return f"{gain:+.0f} % ± {spread:.0f} (n = {self.trials})"
+        number = f"n = {self.trials}"
+        if self.elsewhere:
+            number += f" here, {self.elsewhere} on similar problems"
+        return f"{gain:+.0f} % ± {spread:.0f} ({number})"
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """What is believed of tactics before anything is measured here; of those it does not name, nothing."""
+
+    names: tuple[str, ...] = ()
+    mean: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    covariance: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    trials: Mapping[str, int] = field(default_factory=dict)
+    failures: Mapping[str, int] = field(default_factory=dict)
+
+    def over(self, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and covariance of these, which hold all that it names."""
+        mean, covariance = np.zeros(len(names)), np.eye(len(names)) * PRIOR_SD**2
+        places = [names.index(name) for name in self.names]
+        mean[places] = self.mean
+        covariance[np.ix_(places, places)] = self.covariance
+        return mean, covariance
+
+
+NOTHING = Prior()
+
+
+def taught(lessons: Sequence[Sequence[Trial]], kinship: np.ndarray) -> Prior:
+    """The prior made of the trials of other problems.
+
+    `kinship` says how alike any two of the problems are, 0 to 1; its last row and column are for the problem
+    at hand. It has to be a covariance (positive semidefinite).
+    """
+    measured = [(k, t) for k, trials in enumerate(lessons) for t in trials if t.log_ratio is not None]
+    everything = [trial for trials in lessons for trial in trials]
+    names = tuple(sorted({name for trial in everything for name in trial.changes}))
+    x = _features([trial for _, trial in measured], names)
+    where = [k for k, _ in measured]
+    y = np.array([trial.log_ratio for _, trial in measured], float)
+    noise = np.diag([trial.sd**2 + MODEL_SD**2 for _, trial in measured])
+    covariance = PRIOR_SD**2 * kinship[np.ix_(where, where)] * (x @ x.T) + noise
+    to_here = PRIOR_SD**2 * kinship[-1, where] * x.T
+    pull = np.linalg.solve(covariance, to_here.T).T if measured else to_here
+    return Prior(
+        names,
+        mean=pull @ y,
+        covariance=np.eye(len(names)) * PRIOR_SD**2 - pull @ to_here.T,
+        trials=Counter(name for _, trial in measured for name in trial.changes),
+        failures=Counter(
+            name for t in everything if t.log_ratio is None for name, n in t.changes.items() if n == 1
+        ),
+    )
 
 
 def changes(base: Strategy, child: Strategy) -> dict[str, int]:
@@ -80,28 +137,35 @@ def changes(base: Strategy, child: Strategy) -> dict[str, int]:
     return features
 
 
-def credit(trials: Iterable[Trial], cell: Cell) -> dict[str, Credit]:
-    """The posterior of every tactic that was ever changed in this cell."""
+def credit(trials: Iterable[Trial], cell: Cell, prior: Prior = NOTHING) -> dict[str, Credit]:
+    """The posterior of every tactic that was ever changed in this cell, or of which the prior knows."""
     inside = [trial for trial in trials if trial.cell == cell and trial.changes]
-    names = sorted({name for trial in inside for name in trial.changes})
+    names = sorted({name for trial in inside for name in trial.changes} | set(prior.names))
     measured = [trial for trial in inside if trial.log_ratio is not None]
-    mean, sd = _posterior(measured, names)
+    mean, sd = _posterior(measured, names, prior)
     return {
         name: Credit(
             log_gain=float(mean[i]),
             sd=float(sd[i]),
             trials=sum(name in trial.changes for trial in measured),
-            failures=sum(t.log_ratio is None and t.changes.get(name) == 1 for t in inside),
+            failures=sum(t.log_ratio is None and t.changes.get(name) == 1 for t in inside)
+            + prior.failures.get(name, 0),
+            elsewhere=prior.trials.get(name, 0),
         )
         for i, name in enumerate(names)
     }
 
 
-def _posterior(trials: Sequence[Trial], names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    x = np.array([[trial.changes.get(name, 0) for name in names] for trial in trials], float)
-    x = x.reshape(len(trials), len(names))
+def _posterior(trials: Sequence[Trial], names: Sequence[str], prior: Prior) -> tuple[np.ndarray, np.ndarray]:
+    x = _features(trials, names)
     y = np.array([trial.log_ratio for trial in trials], float)
     weight = np.array([1 / (trial.sd**2 + MODEL_SD**2) for trial in trials], float)
-    precision = np.eye(len(names)) / PRIOR_SD**2 + (x.T * weight) @ x
-    covariance = np.linalg.inv(precision)
-    return covariance @ (x.T * weight) @ y, np.sqrt(np.diag(covariance))
+    believed, spread = prior.over(names)
+    certainty = np.linalg.inv(spread)
+    covariance = np.linalg.inv(certainty + (x.T * weight) @ x)
+    return covariance @ (certainty @ believed + (x.T * weight) @ y), np.sqrt(np.diag(covariance))
+
+
+def _features(trials: Sequence[Trial], names: Sequence[str]) -> np.ndarray:
+    x = np.array([[trial.changes.get(name, 0) for name in names] for trial in trials], float)
+    return x.reshape(len(trials), len(names))

@@ -14,36 +14,22 @@ import math
 import os
 import re
 import sqlite3
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from cupilot.errors import UsageError
-from cupilot.ledger import Cell, Trial, trial_from_json, trial_to_json
-from cupilot.roofline import Zone
+from cupilot.kinship import KIN, Structure, similarity
+from cupilot.kinship import from_json as structure_from_json
+from cupilot.ledger import Trial, trial_from_json, trial_to_json
 from cupilot.strategy.strategy import Strategy, from_json, to_json
 
 FORMAT = 1
 _FUSION = 20  # of reciprocal ranks: how fast a worse rank loses weight
 _STRUCTURE_WEIGHT = 2.0
-_TRIALS_READ = 5000
-
-
-@dataclass(frozen=True)
-class Structure:
-    """What a problem is, as far as kernels are concerned."""
-
-    operators: tuple[str, ...]  # of the graph, in order
-    work: tuple[str, ...]  # kinds of work in them, neighbours of one kind merged
-    family: str
-    zone: Zone
-    intensity_ops_per_byte: float
-    elements: int  # of the largest tensor
-    reduced: int  # extent of the longest reduction, 1 without any
+_TRIALS_READ = 400  # of the nearest problems
 
 
 @dataclass(frozen=True)
@@ -63,6 +49,16 @@ class Record:
     def id(self) -> str:
         key = json.dumps([self.fingerprint, self.device, self.strategy.hash, self.best_kernel])
         return hashlib.sha256(key.encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What one run tried, and on which problem."""
+
+    fingerprint: str
+    structure: Structure
+    trials: tuple[Trial, ...]
+    lineage: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -92,6 +88,10 @@ class Pool:
             self._db.execute(
                 "CREATE TABLE IF NOT EXISTS trials (run TEXT NOT NULL, fingerprint TEXT NOT NULL,"
                 " number INTEGER NOT NULL, trial TEXT NOT NULL, UNIQUE (run, number))"
+            )
+            self._db.execute(
+                "CREATE TABLE IF NOT EXISTS runs (run TEXT PRIMARY KEY, fingerprint TEXT NOT NULL,"
+                " structure TEXT NOT NULL, lineage TEXT NOT NULL)"
             )
         except (OSError, sqlite3.DatabaseError) as error:
             raise UsageError(
@@ -158,21 +158,48 @@ class Pool:
         rows = self._db.execute("SELECT id FROM words WHERE words MATCH ? ORDER BY rank, id", (query,))
         return [row[0] for row in rows.fetchall()]
 
-    def learn(self, run: str, fingerprint: str, trials: Sequence[Trial]) -> None:
-        """What a run tried, for the credit of tactics in later ones; known trials of the run are replaced."""
-        rows = [(run, fingerprint, i, json.dumps(trial_to_json(t))) for i, t in enumerate(trials)]
+    def learn(self, run: str, lesson: Lesson) -> None:
+        """What a run tried, for the credit of tactics in later ones; what it told before is replaced."""
+        trials = [
+            (run, lesson.fingerprint, number, json.dumps(trial_to_json(trial)))
+            for number, trial in enumerate(lesson.trials)
+        ]
+        about = json.dumps(asdict(lesson.structure)), json.dumps(lesson.lineage)
         with self._writing():
             self._db.execute("DELETE FROM trials WHERE run = ?", (run,))
-            self._db.executemany("INSERT INTO trials VALUES (?, ?, ?, ?)", rows)
+            self._db.executemany("INSERT INTO trials VALUES (?, ?, ?, ?)", trials)
+            self._db.execute(
+                "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?)", (run, lesson.fingerprint, *about)
+            )
 
-    def trials(self, cell: Cell, *, hold_out: str | None = None) -> list[Trial]:
-        """The latest trials of earlier runs in this cell; `hold_out` as for `similar`."""
+    def lessons(
+        self, structure: Structure, device: str, *, hold_out: str | None = None, least: float = KIN
+    ) -> list[Lesson]:
+        """Of earlier runs on this device, on problems at least so alike, the most alike first.
+
+        No more than can be weighed quickly; `hold_out` as for `similar`.
+        """
         rows = self._db.execute(
-            "SELECT trial FROM trials WHERE fingerprint IS NOT ? ORDER BY rowid DESC LIMIT ?",
-            (hold_out, _TRIALS_READ),
-        )
-        found = [trial_from_json(json.loads(text)) for (text,) in rows.fetchall()]
-        return [trial for trial in found if trial.cell == cell]
+            "SELECT run, fingerprint, structure, lineage FROM runs ORDER BY run"
+        ).fetchall()
+        told = [
+            (run, Lesson(name, structure_from_json(json.loads(about)), (), tuple(json.loads(lineage))))
+            for run, name, about, lineage in rows
+        ]
+        alike = [(similarity(lesson.structure, structure), run, lesson) for run, lesson in told]
+        found: list[Lesson] = []
+        for likeness, run, lesson in sorted(alike, key=lambda entry: (-entry[0], entry[1])):
+            room = _TRIALS_READ - sum(len(other.trials) for other in found)
+            if likeness < least or room <= 0:
+                break
+            if hold_out is None or not _descends(lesson, hold_out):
+                trials = [trial for trial in self._trials(run) if trial.cell.device == device]
+                found.append(replace(lesson, trials=tuple(trials[:room])))
+        return [lesson for lesson in found if lesson.trials]
+
+    def _trials(self, run: str) -> list[Trial]:
+        rows = self._db.execute("SELECT trial FROM trials WHERE run = ? ORDER BY number", (run,))
+        return [trial_from_json(json.loads(text)) for (text,) in rows.fetchall()]
 
     def export(self) -> Iterator[str]:
         """One JSON object a line."""
@@ -206,42 +233,32 @@ class Pool:
         self._db.close()
 
 
-def similarity(a: Structure, b: Structure) -> float:
-    """1 for the same structure. Operators and kinds of work carry most of it, then zone and extents."""
-    return (
-        0.35 * _cosine(Counter(a.operators), Counter(b.operators))
-        + 0.25 * _cosine(_passes(a.work), _passes(b.work))
-        + 0.10 * (a.family == b.family)
-        + 0.10 * (a.zone == b.zone)
-        + 0.10 * _near(a.intensity_ops_per_byte, b.intensity_ops_per_byte)
-        + 0.05 * _near(a.elements, b.elements)
-        + 0.05 * _near(a.reduced, b.reduced)
-    )
-
-
-def _passes(work: Sequence[str]) -> Counter[str]:
-    """Kinds of work, and which follows which."""
-    return Counter([*work, *(f"{a} {b}" for a, b in pairwise(work))])
-
-
 def _worth(record: Record, structure: Structure, device: str) -> float:
     """Similarity, a little more where the record is from this device and where it brought much."""
     gain = min(math.log2(max(record.speedup, 1.0)), 4.0) / 4
     return similarity(record.structure, structure) + 0.05 * (record.device == device) + 0.03 * gain
 
 
-def _cosine(a: Counter[str], b: Counter[str]) -> float:
-    dot = sum(a[name] * b[name] for name in a)
-    norm = math.sqrt(sum(n * n for n in a.values()) * sum(n * n for n in b.values()))
-    return dot / norm if norm else 0.0
+def _descends(kept: Record | Lesson, fingerprint: str) -> bool:
+    return kept.fingerprint == fingerprint or fingerprint in kept.lineage
 
 
-def _near(a: float, b: float) -> float:
-    return math.exp(-abs(math.log2((a + 1e-3) / (b + 1e-3))) / 4)
+def lesson_to_json(lesson: Lesson) -> dict[str, Any]:
+    return {
+        "fingerprint": lesson.fingerprint,
+        "structure": asdict(lesson.structure),
+        "trials": [trial_to_json(trial) for trial in lesson.trials],
+        "lineage": list(lesson.lineage),
+    }
 
 
-def _descends(record: Record, fingerprint: str) -> bool:
-    return record.fingerprint == fingerprint or fingerprint in record.lineage
+def lesson_from_json(data: Mapping[str, Any]) -> Lesson:
+    return Lesson(
+        str(data["fingerprint"]),
+        structure_from_json(data["structure"]),
+        tuple(map(trial_from_json, data["trials"])),
+        tuple(data["lineage"]),
+    )
 
 
 def _words(record: Record) -> str:
@@ -267,19 +284,10 @@ def record_to_json(record: Record) -> dict[str, Any]:
 
 
 def record_from_json(data: Mapping[str, Any]) -> Record:
-    structure = data["structure"]
     return Record(
         problem=str(data["problem"]),
         fingerprint=str(data["fingerprint"]),
-        structure=Structure(
-            operators=tuple(structure["operators"]),
-            work=tuple(structure["work"]),
-            family=str(structure["family"]),
-            zone=Zone(structure["zone"]),
-            intensity_ops_per_byte=float(structure["intensity_ops_per_byte"]),
-            elements=int(structure["elements"]),
-            reduced=int(structure["reduced"]),
-        ),
+        structure=structure_from_json(data["structure"]),
         device=str(data["device"]),
         strategy=from_json(data["strategy"]),
         first_kernel=str(data["first_kernel"]),
@@ -303,8 +311,3 @@ def _parse_line(number: int, line: str) -> Record:
             f"line {number} is no pool record ({type(error).__name__}: {error})",
             hint="use a file that `cupilot pool export` wrote",
         ) from error
-
-
-def strategies(matches: Sequence[Match]) -> tuple[Strategy, ...]:
-    """The distinct strategies of the matches, best match first."""
-    return tuple({m.record.strategy.hash: m.record.strategy for m in reversed(matches)}.values())[::-1]

@@ -58,8 +58,8 @@ def test_records_travel_and_can_be_forgotten(filled: Command, capsys: Said) -> N
 def test_a_later_run_is_seeded_unless_it_is_held_out(filled: Command) -> None:
     assert filled("optimize", "suite:softmax", "--budget", "3evals", "--name", "seeded") == 0
     assert filled("optimize", "suite:softmax", "--budget", "3evals", "--name", "apart", "--hold-out") == 0
-    assert "Seeded from the pool: softmax" in Path("runs/seeded/report.html").read_text()
-    assert "Seeded from the pool" not in Path("runs/apart/report.html").read_text()
+    assert "Learned from kin in the pool: softmax" in Path("runs/seeded/report.html").read_text()
+    assert "Learned from kin" not in Path("runs/apart/report.html").read_text()
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from cupilot.evolve.ahead import Begun, Draft, Working
 from cupilot.evolve.candidate import BASELINE, Candidate, Slot, fitter, ranked, trial
 from cupilot.evolve.policies import Policy, Proposal, View, as_parent
 from cupilot.kernel.file import KernelFile
-from cupilot.ledger import Cell, Trial, credit
+from cupilot.ledger import NOTHING, Cell, Credit, Prior, Trial, credit
 from cupilot.strategy.evidence import without_comments
 from cupilot.strategy.strategy import Strategy
 from cupilot.types import Stage
@@ -98,12 +98,12 @@ class Search:
         budget: Budget,
         watcher: Watcher,
         cell: Cell,
-        history: tuple[Trial, ...] = (),
+        prior: Prior = NOTHING,
         ahead: Working | None = None,
     ) -> None:
         self.brief, self.author, self.evaluator, self.policy = brief, author, evaluator, policy
         self.settings, self.budget, self.watcher, self.cell = settings, budget, watcher, cell
-        self.history, self.ahead = history, ahead
+        self.prior, self.ahead = prior, ahead
         self._begun: Begun | None = None
         self._in_flight: Proposal | None = None
         self.records: tuple[Candidate, ...] = ()
@@ -353,9 +353,12 @@ class Search:
                 self.champion = challenger
 
     def _brief_now(self) -> Brief:
-        trials = [*self.history, *self.trials()]
         refuted = tuple(Refuted(c.intended, self._why_not(c)) for c in self.records if _refutes(c))
-        return replace(self.brief, credit=credit(trials, self.cell), refuted=refuted[-8:])
+        return replace(self.brief, credit=self.credit(), refuted=refuted[-8:])
+
+    def credit(self) -> dict[str, Credit]:
+        """What each tactic is worth here, after all that was measured and what the pool taught."""
+        return credit(self.trials(), self.cell, self.prior)
 
     @property
     def _is_guided(self) -> bool:

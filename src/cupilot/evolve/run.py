@@ -6,7 +6,7 @@ at the first question that nobody has answered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,15 +25,13 @@ from cupilot.evolve.heritage import Heritage, inherit
 from cupilot.evolve.loop import Outcome, Search, Settings, Watcher
 from cupilot.evolve.policies import policy_named
 from cupilot.evolve.standing import stand
+from cupilot.evolve.structure import structure_of
 from cupilot.ledger import Cell
 from cupilot.pool import Pool
 from cupilot.problem.loading import load
 from cupilot.problem.problem import Problem
 from cupilot.roofline import Placement, Zone
 from cupilot.store import UnansweredError
-from cupilot.strategy.algebra import settle
-from cupilot.strategy.strategy import Strategy, is_usable
-from cupilot.strategy.tactics import Cookbook
 
 PROOF_RESERVE_S = 40.0  # for the final proof, but never more than a third of the time
 
@@ -88,7 +86,9 @@ def prepare(
     author = make_author(asked, folder.store, budget, offline=make_bench is None, notice=onlooker.notice)
     placement = stand(folder.store, problem, asked.device, offline=make_bench is None)
     cell = Cell(placement.zone if placement else Zone.MEMORY, _family(author, problem), asked.device)
-    heritage = inherit(folder.store, pool, problem, placement, cell, asked, offline=make_bench is None)
+    structure = structure_of(problem, cell.family, placement)
+    fingerprint = problem.graph.fingerprint(shapes=False)
+    heritage = inherit(folder.store, pool, structure, fingerprint, asked, offline=make_bench is None)
     cookbook = author.cookbook(problem)
     brief = Brief(
         problem,
@@ -96,7 +96,7 @@ def prepare(
         device.language,
         cookbook,
         placement if asked.roofline else None,
-        similar=tuple(_fitting(heritage.strategies, cookbook, words=asked.model is not None)),
+        similar=heritage.seeds(cookbook, words=asked.model is not None),
     )
     search = Search(
         brief,
@@ -111,7 +111,7 @@ def prepare(
         budget,
         onlooker,
         cell,
-        heritage.trials,
+        heritage.prior(structure),
         working_ahead(asked, author, offline=make_bench is None),
     )
     return Run(folder, asked, problem, placement, heritage, search)
@@ -188,17 +188,6 @@ def _made(make_bench: MakeBench, problem: Problem, device: Device, onlooker: Wat
 def _family(author: Author, problem: Problem) -> str:
     family = author.family(problem)
     return "" if isinstance(family, Declined) else family
-
-
-def _fitting(inherited: Iterable[Strategy], cookbook: Cookbook, *, words: bool) -> Iterator[Strategy]:
-    """What of them this author can do for this problem; steps in words only where a model reads them."""
-    seen = {Strategy().hash}
-    for strategy in inherited:
-        allowed = [use for use in strategy.uses if is_usable(use, cookbook)]
-        fitted = Strategy(tuple(settle(allowed, cookbook)), strategy.free_steps if words else ())
-        if fitted.hash not in seen:
-            seen.add(fitted.hash)
-            yield fitted
 
 
 def _same_problem(folder: RunFolder, problem: Problem) -> None:

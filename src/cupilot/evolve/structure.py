@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from cupilot.pool import Structure
+from cupilot.kinship import Structure
 from cupilot.problem.canonical import REDUCTIONS
 from cupilot.problem.graph import Graph, Node
 from cupilot.problem.operators import (

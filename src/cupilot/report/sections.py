@@ -147,12 +147,13 @@ def _changes(base: Strategy, child: Strategy) -> Child:
 def strategies(view: RunView) -> Markup:
     note = (
         "Credit is a posterior over all measured children, so that several changes at once are shared out: "
-        "gain ± one standard deviation (number of trials)."
+        "gain ± one standard deviation (number of trials). Where the pool had trials on similar "
+        "problems, they are its prior."
     )
     seeds = None
     if view.run.seeds:
         offered = [f"{m.record.problem} ({m.similarity:.0%} alike)" for m in view.run.seeds]
-        seeds = el("p", "Seeded from the pool: " + ", ".join(offered) + ".", class_="note")
+        seeds = el("p", "Learned from kin in the pool: " + ", ".join(offered) + ".", class_="note")
     table = el("details", el("summary", f"All {len(view.outcome.records)} candidates"), _candidates(view))
     return _section(
         "Strategies and their credit",

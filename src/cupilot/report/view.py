@@ -12,7 +12,7 @@ from cupilot.evaluate.result import Evaluation, Verdict
 from cupilot.evolve.candidate import Candidate, Slot
 from cupilot.evolve.ending import Ending, ending_of
 from cupilot.evolve.loop import Outcome, Search, Settings
-from cupilot.ledger import Credit, credit
+from cupilot.ledger import Credit
 from cupilot.pool import Match
 from cupilot.roofline import Placement
 from cupilot.strategy.strategy import Strategy
@@ -95,7 +95,7 @@ def view_of(search: Search, outcome: Outcome, run: Circumstances) -> RunView:
         limits=search.budget.limits,
         outcome=outcome,
         contender=search.champion,
-        credit=credit([*search.history, *search.trials()], search.cell),
+        credit=search.credit(),
         tactics={tactic.id: " ".join(tactic.does.split()) for tactic in brief.cookbook},
         run=run,
     )

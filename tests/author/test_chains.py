@@ -160,6 +160,15 @@ def test_a_maximum_below_exponentials_lets_no_nan_through(
         assert swallowed_nans(task, written(author, task, Strategy(tuple(uses))), 3) == 0, uses
 
 
+def test_tiles_of_several_kernels_are_one_tunable(author: BuiltinAuthor, folder: Path) -> None:
+    """One kernel sweeps its tile once, the other twice."""
+    body = "y = x / x.sum(0); return y.amax(0), y"
+    task = problem(folder, body, "torch.rand(19, 35) + 1")
+    kernel = written(author, task, strategy("vectorize", "column-tiles", "prefetch"))
+    assert [tunable.name for tunable in kernel.tune].count("TILE") == 1
+    assert worst_error(task, kernel) <= 1
+
+
 def test_names_play_no_role(author: BuiltinAuthor, folder: Path) -> None:
     """Keywords of C++ and of the launch language as names of inputs."""
     task = problem(

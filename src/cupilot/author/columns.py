@@ -19,6 +19,7 @@ from cupilot.author.rows import linear
 from cupilot.author.walks import DOUBLE_LANES, LANES, Walk, Written
 
 TILE = "TILE = 512 | 256 | 1024 | 2048"  # columns of a block
+SWEPT_TILE = "TILE = 256 | 512 | 1024 | 2048"  # where it is swept more than once, and is to stay in the cache
 _FLUSH = 256  # rows between two transfers to totals in double precision
 
 
@@ -37,7 +38,9 @@ class _Columns:
         self.walk, self.frame, self.bodies = walk, walk.frame, walk.bodies
         *self.outer, self.lane = walk.kept
         walk.tune(DOUBLE_LANES if self.frame.program.is_double else LANES)
-        self.tile = walk.tune(TILE) if walk.style.tiles else "LANES"
+        self.sweeps = len(walk.stage.rounds) + any(map(walk.stage.is_map, walk.stage.stores))
+        tile = TILE if self.sweeps == 1 else SWEPT_TILE
+        self.tile = walk.tune(tile) if walk.style.tiles else "LANES"
         self.known: Known = {}
         self.frame.needs |= {"vector", "load", "store"}
 
@@ -49,14 +52,15 @@ class _Columns:
         places = walk.placed("block", self.outer) if self.outer else []
         roots = [frame.node(r).args[0] for level in stage.rounds for r in level]
         self.bodies.ahead(roots, {*stage.over, *self.lane}, self.known, places)
-        for level in stage.rounds:
-            self._settle([frame.node(r).args[0] for r in level], places)
-            self._reduce(level, places)
         maps = [s for s in stage.stores if stage.is_map(s)]
+        for number, level in enumerate(stage.rounds, 1):
+            self._settle([frame.node(r).args[0] for r in level], places)
+            with self.bodies.prefetching(self._distance(number)):
+                self._reduce(level, places)
         results = [s for s in stage.stores if not stage.is_map(s)]
         if maps:
             self._settle([s.node for s in maps], places)
-            with walk.loops(walk.over) as more:
+            with walk.loops(walk.over) as more, self.bodies.prefetching(self._distance(self.sweeps)):
                 self._lanes(lambda place: store_all(walk, maps, self.known, [*places, *more], place))
         for want in results:
             if is_place(frame.node(want.node).op):
@@ -71,6 +75,13 @@ class _Columns:
         if self.outer:
             return walk.written(["block", "tile"], (frame.extent(flat(self.outer)), tiles))
         return walk.written(["tile"], (tiles,))
+
+    def _distance(self, number: int) -> str:
+        """How far ahead a sweep asks. Of several over a tile the last asks for the next tile, the others find
+        theirs in the cache."""
+        if self.sweeps == 1:
+            return "AHEAD"
+        return self.tile if number == self.sweeps else ""
 
     def _lanes(self, body: Callable[[Place], None]) -> None:
         """The body for each vector of the tile; `j` is its first column there."""

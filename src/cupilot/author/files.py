@@ -96,9 +96,10 @@ def _write_chain(walk: Walk) -> Written:
 
 
 def _text(staged: Staged, names: Names, written: Sequence[Written], needs: set[str], style: Style) -> str:
-    tunables = dict.fromkeys(t for kernel in written for t in kernel.tunables)
+    wanted = [t for kernel in written for t in kernel.tunables]
     if any(one.part is not None for one in staged.stages):
-        tunables[PARTS] = None
+        wanted.append(PARTS)
+    tunables = {t.split()[0]: t for t in reversed(wanted)}  # the values of the kernel that names it first
     scratch = []
     for one in staged.scratch:
         shape = ", ".join(names.extent((axis,)) for axis in one.order) or "1"
@@ -108,7 +109,10 @@ def _text(staged: Staged, names: Names, written: Sequence[Written], needs: set[s
         launch += [*kernel.call.before, str(kernel.call)]
     header = ["/* cupilot 1", f" {_summary(staged.stages)}"]
     if tunables:
-        header += ["tune:", *(f"    {t}" for t in tunables)]
+        header += [
+            "tune:",
+            *(f"    {tunables[name]}" for name in dict.fromkeys(t.split()[0] for t in wanted)),
+        ]
     header += ["launch:", *(f"    {line}" for line in launch), "*/"]
     text = preamble(needs, double=staged.program.is_double, vector=style.vector)
     return "\n".join(header) + "\n" + text + "\n" + "\n\n".join(kernel.text for kernel in written) + "\n"

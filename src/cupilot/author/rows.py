@@ -62,13 +62,14 @@ def write_rows(walk: Walk) -> Written:
         keeping = Keeping.of(walk, [pair for one in found for pair in one.pairs], maps)
         for one in found:
             _Reducing(walk, one, places, known, keeping).write()
-        if maps and keeping is not None:
-            keeping.sweep(maps, known, places)
-        elif maps:
-            walk.bodies.ahead([s.node for s in maps], stage.over, known, places)
-            *outer, lane = walk.over
-            with walk.loops(outer) as more:
-                sweep(walk, maps, known, [*places, *more], lane, "0", frame.extent(lane))
+        with walk.bodies.prefetching(""):  # what was reduced is in the cache, or the hardware's to fetch
+            if maps and keeping is not None:
+                keeping.sweep(maps, known, places)
+            elif maps:
+                walk.bodies.ahead([s.node for s in maps], stage.over, known, places)
+                *outer, lane = walk.over
+                with walk.loops(outer) as more:
+                    sweep(walk, maps, known, [*places, *more], lane, "0", frame.extent(lane))
         if results:
             store_all(walk, results, known, places, None)
     finish(walk)

@@ -26,6 +26,10 @@ _NEEDS: dict[str, tuple[str, ...]] = {
     "each": ("vector",),
     "each2": ("vector",),
     "root": ("vector",),
+    "bounds": ("vector",),
+    "exp": ("bounds",),
+    "expm1": ("bounds",),
+    "erf": ("bounds",),
     "log1p": ("log", "magnitude"),
     "tanh": ("expm1", "magnitude"),
 }
@@ -33,8 +37,8 @@ _ORDER = (
     "scalar", "vector", "tile", "part", "load", "load_mask", "load_strided", "store", "store_mask",
     "store_strided", "stream", "widened", "padded", "span", "scan", "doubles", "counted", "extremes",
     "horizontal", "highest", "extreme",
-    "place", "magnitude", "root", "each", "each2", "reciprocal", "exp", "log", "log1p", "expm1", "tanh",
-    "erf", "moments", "peak",
+    "place", "magnitude", "root", "each", "each2", "reciprocal", "bounds", "exp", "log", "log1p",
+    "expm1", "tanh", "erf", "moments", "peak",
 )  # fmt: skip
 _COPIES = {"load", "load_mask", "store", "root", "scan"}
 

@@ -1,7 +1,6 @@
 // e to the power of x, less one: without cancellation near zero.
 static inline vec fast_expm1(vec x) {
-    x = x > 89.0f ? splat(89.0f) : x;
-    x = x < -20.0f ? splat(-20.0f) : x;  // from -17.4 down: -1
+    x = at_least(at_most(x, 89.0f), -20.0f);  // from -17.4 down: -1
     const vec shifted = x * 1.44269504f + 12582912.0f;
     const vec n = shifted - 12582912.0f;
     const vec r = (x - n * 0.693359375f) + n * 2.12194440e-4f;

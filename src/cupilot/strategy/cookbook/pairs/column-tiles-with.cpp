@@ -2,7 +2,7 @@
  One launch: reduces, and uses the results on every element.
 tune:
     LANES = 16 | 8
-    TILE = 512 | 256 | 1024 | 2048
+    TILE = 256 | 512 | 1024 | 2048
 launch:
     outer = x.shape[0]
     rows = x.shape[1]

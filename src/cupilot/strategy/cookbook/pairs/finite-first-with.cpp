@@ -3,7 +3,7 @@
 tune:
     BLOCK = 65536 | 16384
     LANES = 16 | 8
-    TILE = 512 | 256 | 1024 | 2048
+    TILE = 256 | 512 | 1024 | 2048
 launch:
     rows = A.shape[0]
     cols = B.shape[1]

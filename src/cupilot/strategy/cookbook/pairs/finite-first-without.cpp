@@ -2,7 +2,7 @@
  One launch: reduces, and uses the results on every element.
 tune:
     LANES = 16 | 8
-    TILE = 512 | 256 | 1024 | 2048
+    TILE = 256 | 512 | 1024 | 2048
 launch:
     rows = A.shape[0]
     cols = B.shape[1]

@@ -112,16 +112,26 @@ static inline real lowest(vec v) {
     return v[0];
 }
 
+// The smaller, the larger of a vector and a number; NaN stays NaN.
+static inline vec at_most(vec x, real high) {
+#if defined(__AVX512F__) && !defined(__clang__) && LANES == 16
+    return __builtin_ia32_minps512_mask(splat(high), x, x, -1, 4);
+#else
+    return x > high ? splat(high) : x;
+#endif
+}
+
+static inline vec at_least(vec x, real low) {
+#if defined(__AVX512F__) && !defined(__clang__) && LANES == 16
+    return __builtin_ia32_maxps512_mask(splat(low), x, x, -1, 4);
+#else
+    return x < low ? splat(low) : x;
+#endif
+}
+
 // e to the power of x, to about 1 ulp over the whole range, denormal results included; NaN stays NaN.
 static inline vec fast_exp(vec x) {
-    // From 88.73 on: infinity, from -104 down: zero.
-#if defined(__AVX512F__) && !defined(__clang__) && LANES == 16
-    x = __builtin_ia32_minps512_mask(splat(89.0f), x, x, -1, 4);
-    x = __builtin_ia32_maxps512_mask(splat(-104.0f), x, x, -1, 4);
-#else
-    x = x > 89.0f ? splat(89.0f) : x;
-    x = x < -104.0f ? splat(-104.0f) : x;
-#endif
+    x = at_least(at_most(x, 89.0f), -104.0f);  // from 88.73 on: infinity, from -104 down: zero
     const vec shifted = x * 1.44269504f + 12582912.0f;  // 1.5 * 2^23: the low bits become round(x / ln 2)
     const vec n = shifted - 12582912.0f;
     const vec r = (x - n * 0.693359375f) + n * 2.12194440e-4f;

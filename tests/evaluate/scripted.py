@@ -100,7 +100,9 @@ class _Built:
 class _Host:
     start: Callable[[], ScriptedBaseline | Unavailable]
 
-    def fork(self, kind: BaselineKind, signature: Signature, ring: Ring) -> ScriptedBaseline | Unavailable:
+    def fork(
+        self, kind: BaselineKind, signature: Signature, ring: Ring, threads: int = 1
+    ) -> ScriptedBaseline | Unavailable:
         return self.start()
 
 

@@ -38,14 +38,14 @@ class Watch:
     busy_s: float = field(default_factory=busy_cpu_s)
     own_s: float = field(default_factory=own_cpu_s)
 
-    def others(self) -> float:
-        """CPUs that others kept busy on average."""
-        own_s, busy_s, wall_s = own_cpu_s(), busy_cpu_s(), time.monotonic()
+    def others(self, known_s: float = 0.0) -> float:
+        """CPUs that others kept busy on average; `known_s`: used by our processes that are no children."""
+        own_s, busy_s, wall_s = own_cpu_s() + known_s, busy_cpu_s(), time.monotonic()
         return max(0.0, (busy_s - self.busy_s) - (own_s - self.own_s)) / max(wall_s - self.wall_s, 1e-9)
 
-    def contention(self) -> str:
+    def contention(self, known_s: float = 0.0) -> str:
         """What is wrong, as a sentence, or "" on a quiet machine."""
-        others = self.others()
+        others = self.others(known_s)
         if others <= max(_FOREIGN_CPUS, _FOREIGN_SHARE * (os.cpu_count() or 1)):
             return ""
         return f"other processes kept {others:.1f} CPUs busy"

@@ -113,12 +113,14 @@ class BaselineHost:
         theirs.close()
         self._is_ready = False
 
-    def fork(self, kind: BaselineKind, signature: Signature, ring: Ring) -> BaselineSession | Unavailable:
+    def fork(
+        self, kind: BaselineKind, signature: Signature, ring: Ring, threads: int = 1
+    ) -> BaselineSession | Unavailable:
         """A fresh process; `signature` is the problem's at the shapes to be timed."""
         self._wait_until_ready()
         layout = lay_out(signature, Plan((), ()), Ring(ring.inputs, 0))
         (their_commands, commands), (answers, their_answers) = os.pipe(), os.pipe()
-        request = json.dumps(_request(kind, signature, ring, layout)).encode()
+        request = json.dumps({**_request(kind, signature, ring, layout), "threads": threads}).encode()
         socket.send_fds(self._control, [request], [their_commands, their_answers])
         os.close(their_commands)
         os.close(their_answers)
@@ -172,11 +174,12 @@ def _request(kind: BaselineKind, signature: Signature, ring: Ring, layout: Layou
 
 
 def _environment() -> dict[str, str]:
-    """The user's, with one thread and with memory from the arena instead of the system for every tensor."""
+    """The user's, one thread to begin with, and memory from the arena, not the system, for every tensor."""
     arena = native.program("arena", "-ldl", shared=True)
     return {
         **os.environ,
         "OMP_NUM_THREADS": "1",
+        "OMP_WAIT_POLICY": "passive",  # where all threads are asked for: spinners would lose scheduler ticks
         "MKL_NUM_THREADS": "1",
         "LD_PRELOAD": str(arena),
         "MALLOC_MMAP_MAX_": "0",

@@ -1,4 +1,4 @@
-"""The program of a baseline: torch in processes of its own, one thread, memory as a candidate's.
+"""The program of a baseline: torch in processes of its own, threads and memory as a candidate's.
 
 Started by `baseline.py` as a host: it loads torch and the problem once, then forks a fresh process for
 every race. The host never computes with more than one thread, because a process that has used OpenMP cannot
@@ -65,6 +65,7 @@ def main() -> None:
 def _race(module: _Module, request: Mapping[str, Any], refusal: str, commands: int, answers: int) -> None:
     """One process: set up, say where its inputs lie, then run batches until the pipe closes."""
     base = 0
+    torch.set_num_threads(request["threads"])
     if not refusal:
         try:
             base, calls = _set_up(module, request)

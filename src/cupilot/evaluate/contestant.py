@@ -28,9 +28,10 @@ class BaselineContestant:
     name: str
     kind: BaselineKind
     host: BaselineHost
+    threads: int = 1
 
     def start(self, signature: Signature, ring: Ring) -> BaselineSession | Unavailable:
-        return self.host.fork(self.kind, signature, ring)
+        return self.host.fork(self.kind, signature, ring, self.threads)
 
 
 Contestant = KernelContestant | BaselineContestant

@@ -15,7 +15,7 @@ class Effort:
     baselines: tuple[BaselineKind, ...] = (BaselineKind.EAGER,)
     null_pair: bool = True  # eager against eager
     checked: bool = True  # one timed call is held against the reference with its error bound
-    all_threads: bool = False  # all threads against one, for advice
+    all_threads: bool = False  # a second look on all threads, by wall time
 
 
 # A candidate among many: against eager only; whoever wins is raced and proven later.

@@ -14,7 +14,7 @@ from typing import Any
 
 from cupilot.device.assembly import Loop, facts, innermost_loops
 from cupilot.evaluate import advice
-from cupilot.evaluate.baseline import BaselineKind
+from cupilot.evaluate.baseline import BaselineKind, Unavailable
 from cupilot.evaluate.bench import Bench
 from cupilot.evaluate.built import BuiltKernel
 from cupilot.evaluate.causes import Observed, advise
@@ -25,7 +25,7 @@ from cupilot.evaluate.library_route import ROUTE
 from cupilot.evaluate.quiet import WASHED_BYTES
 from cupilot.evaluate.race import RaceResult, race
 from cupilot.evaluate.result import Interval
-from cupilot.evaluate.scaling import gain_of_threads
+from cupilot.evaluate.scaling import AllThreads, on_all_threads
 from cupilot.kernel.plan import Launch, Plan
 from cupilot.problem.cases import ShapeCase
 from cupilot.roofline import Placement
@@ -44,7 +44,7 @@ class Timed:
     case: ShapeCase
     race: RaceResult
     placement: Placement
-    gain_of_threads: float | None = None  # all over one
+    all_threads: AllThreads | Unavailable | None = None
 
     @property
     def time_s(self) -> float:
@@ -65,6 +65,8 @@ class Timed:
             )
         if self.time_s < _DISPATCH_S:
             found.append("a call is so short that much of eager's time is the framework's own overhead")
+        if self.all_threads is not None:
+            found.append(_words(self.all_threads))
         return tuple(found)
 
     @cached_property
@@ -83,8 +85,7 @@ def time_at(bench: Bench, built: BuiltKernel, case: ShapeCase, effort: Effort) -
         check = check_floor(found.slowest_s, placement, remeasured=remeasured, rerun=rerun)
         match check.verdict:
             case FloorVerdict.OK:
-                gain = gain_of_threads(built, case, bench.fresh(case)) if effort.all_threads else None
-                return Timed(built, case, found, placement, gain)
+                return Timed(built, case, found, placement, _all_threads(bench, built, case, effort))
             case FloorVerdict.REMEASURE:
                 bench.measure_peaks_again()
                 remeasured = True
@@ -116,6 +117,23 @@ def _race(
     )
 
 
+def _words(found: AllThreads | Unavailable) -> str:
+    if isinstance(found, Unavailable):
+        return f"not confirmed on all threads: {found.reason}"
+    if found.over_eager < 1:
+        return f"on all {found.threads} threads eager is faster: {found.over_eager:.2f}x"
+    return f"on all {found.threads} threads {found.over_eager:.2f}x over eager on as many"
+
+
+def _all_threads(
+    bench: Bench, built: BuiltKernel, case: ShapeCase, effort: Effort
+) -> AllThreads | Unavailable | None:
+    if not effort.all_threads:
+        return None
+    eager = BaselineContestant(BaselineKind.EAGER.value, BaselineKind.EAGER, bench.host)
+    return on_all_threads(built, case, bench.fresh(case), eager)
+
+
 def facts_of(timed: Timed) -> Mapping[str, float | str]:
     """What the compiled code looks like, and what the race saw besides times."""
     plan = _plan(timed)
@@ -125,8 +143,9 @@ def facts_of(timed: Timed) -> Mapping[str, float | str]:
     found["timed_calls_checked"] = timed.race.checked
     if timed.race.null is not None:
         found["null_ratio"] = timed.race.null.ratio
-    if timed.gain_of_threads is not None:
-        found["gain_of_all_threads"] = timed.gain_of_threads
+    if isinstance(timed.all_threads, AllThreads):
+        found["gain_of_all_threads"] = timed.all_threads.over_one
+        found["over_eager_on_all_threads"] = timed.all_threads.over_eager
     return found
 
 
@@ -140,13 +159,13 @@ def advice_for(bench: Bench, timed: Timed) -> tuple[Mapping[str, Any], ...]:
         signature=timed.case.signature,
         loops=timed.loops,
     )
-    if timed.gain_of_threads is not None:
+    if isinstance(timed.all_threads, AllThreads):
         footprint_bytes = timed.race.footprint_bytes + WASHED_BYTES
         together = bench.placement(timed.case, footprint_bytes, all_threads=True)
         observed = replace(
             observed,
             threads=bench.peaks.all_threads.threads,
-            threaded_time_s=timed.time_s / timed.gain_of_threads,
+            threaded_time_s=timed.time_s / timed.all_threads.over_one,
             threaded_attainable_s=together.attainable_s,
         )
     return tuple(advice.to_json(each) for each in advise(observed))

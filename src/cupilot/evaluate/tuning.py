@@ -24,8 +24,9 @@ from cupilot.kernel.file import KernelFile
 from cupilot.problem.cases import ShapeCase
 from cupilot.types import Failed, Stage, Undecided
 
-_ROUNDS, _FEWEST_ROUNDS = 5, 3
-_HOPELESS = 1.2  # times as slow as the best point: further rounds would not change the ranking
+_ROUNDS = 5
+# After so many rounds: times as slow as the best point. Further rounds would not change the ranking.
+_HOPELESS = {2: 1.5, 3: 1.2, 4: 1.2}
 _BATCH_S = 0.002
 
 
@@ -83,7 +84,7 @@ def _alone_s(
         sets = [fresh.blank() for _ in range(seat.calls)]
         for done in range(_ROUNDS):
             fastest_s = seat.fastest_s()
-            if fault or (done >= _FEWEST_ROUNDS and fastest_s and fastest_s > _HOPELESS * best_s):
+            if fault or (fastest_s and fastest_s > _HOPELESS.get(done, math.inf) * best_s):
                 break
             for tensors in sets:
                 fresh.refill(tensors)

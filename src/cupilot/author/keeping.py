@@ -15,7 +15,7 @@ from cupilot.author.layout import Place
 from cupilot.author.maps import sweep
 from cupilot.author.program import Output, Program
 from cupilot.author.stages import Stage, is_pair
-from cupilot.author.walks import CHUNK, KEEP, Walk
+from cupilot.author.walks import KEEP, KEPT_CHUNK, Walk
 
 
 def kept_pair(program: Program, stage: Stage) -> tuple[int, int] | None:
@@ -47,7 +47,7 @@ class Keeping:
             return None
         if all((head, tail) != pair for head, tail, _ in pairs):
             return None
-        frame, chunk, keep = walk.frame, walk.tune(CHUNK), walk.tune(KEEP)
+        frame, chunk, keep = walk.frame, walk.tune(KEPT_CHUNK), walk.tune(KEEP)
         frame.needs |= {"load", "store"}
         frame.line("// The last chunk is for the rest of a long row.")
         frame.line(f"alignas(64) real kept[{keep} + {chunk}], highs[{keep} / {chunk} + 1];")

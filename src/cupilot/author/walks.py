@@ -14,6 +14,7 @@ from cupilot.author.layout import Place
 BLOCK = "BLOCK = 65536 | 16384"
 LANES, DOUBLE_LANES = "LANES = 16 | 8", "LANES = 8 | 4"
 CHUNK = "CHUNK = 4096 | 8192 | 1024"  # elements between two transfers to the running totals
+KEPT_CHUNK = "CHUNK = 8192 | 4096 | 1024"  # where exponentials are kept: fewer maxima to settle
 KEEP = "KEEP = 131072 | 32768"  # elements of a row
 AHEAD = "AHEAD = 1024 | 512 | 2048"  # elements
 UNROLL = "UNROLL = 4 | 2 | 8"

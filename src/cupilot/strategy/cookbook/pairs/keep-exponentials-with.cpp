@@ -2,7 +2,7 @@
  One launch: reduces, and uses the results on every element.
 tune:
     BLOCK = 65536 | 16384
-    CHUNK = 4096 | 8192 | 1024
+    CHUNK = 8192 | 4096 | 1024
     KEEP = 131072 | 32768
     UNROLL = 4 | 2 | 8
     LANES = 16 | 8

@@ -212,7 +212,8 @@ def test_no_fault_looks_like_a_verdict(
     monkeypatch.setattr("cupilot.cli.eval.evaluate", broken)
     assert evaluated("problem.py", "kernel.cpp", "--json") == code
     out, err = capsys.readouterr()
-    assert not out and words in err
+    assert words in err
+    assert [json.loads(line)["verdict"] for line in out.splitlines()] == [None] * (code == 2)
 
 
 @pytest.mark.parametrize(

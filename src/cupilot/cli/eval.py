@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_module
-import os
 from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
@@ -15,8 +14,6 @@ from cupilot.cli.counts import counts
 from cupilot.cli.units import seconds
 from cupilot.device.base import Device
 from cupilot.device.cuda_emulated.device import CudaEmulated
-from cupilot.device.registry import DEVICES, open_device
-from cupilot.errors import UsageError
 from cupilot.evaluate.advice import action_words
 from cupilot.evaluate.effort import FULL, QUICK
 from cupilot.evaluate.pipeline import Options, evaluate
@@ -36,62 +33,33 @@ _LOG_LINES = 12
 def run(
     problem: str,
     kernel: Path,
+    text: str,
+    device: Device,
     *,
-    device: str,
-    arch: str | None,
     size: str | None,
     threads: int,
     quick: bool,
     json: bool,
 ) -> int:
-    text = read_kernel(kernel)
-    _check_threads(threads)
-    opened = open_device(device, arch)
-    _check_language(kernel, opened)
+    """`text` is what the kernel file holds."""
     loaded = load(problem, size)
     options = Options(threads=threads, effort=QUICK if quick else FULL)
     if json:
-        evaluation = evaluate(loaded, text, opened, options)
+        evaluation = evaluate(loaded, text, device, options)
         print(json_module.dumps(to_json(evaluation)))
         return EXIT[evaluation.verdict]
     console = Console(highlight=False)
     progress = Console(stderr=True, highlight=False)
     with progress.status("reading the problem") as status:
-        evaluation = evaluate(loaded, text, opened, options, progress=lambda what: status.update(what))
-    console.print(page(loaded, str(kernel), _where(opened, threads), evaluation))
+        evaluation = evaluate(loaded, text, device, options, progress=lambda what: status.update(what))
+    console.print(page(loaded, str(kernel), _where(device, threads), evaluation))
     return EXIT[evaluation.verdict]
-
-
-def read_kernel(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise UsageError(
-            f"no kernel file {path}", hint="give the path of a .cpp or .cu kernel file"
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}", hint="a kernel file is UTF-8 text") from error
 
 
 def _where(device: Device, threads: int) -> str:
     if isinstance(device, CudaEmulated):
         return f"{device.name}, {device.arch}"
     return f"{device.name}, {threads} thread{'s' * (threads > 1)}"
-
-
-def _check_threads(threads: int) -> None:
-    cores = len(os.sched_getaffinity(0))
-    if threads > cores:
-        raise UsageError(f"{threads} threads on {cores} cores", hint=f"give --threads {cores} at most")
-
-
-def _check_language(kernel: Path, device: Device) -> None:
-    """A kernel for another device is told apart by its suffix, before a compiler says it at length."""
-    for name, make in DEVICES.items():
-        language = make().language
-        if kernel.suffix == f".{language}" and language != device.language:
-            what = f"{kernel} is for another device than {device.name}"
-            raise UsageError(what, hint=f"add --device {name}")
 
 
 def page(problem: Problem, kernel: str, device: str, evaluation: Evaluation) -> RenderableType:

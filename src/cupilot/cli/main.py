@@ -1,11 +1,13 @@
 """The command line: reads arguments, calls one function per command, turns faults into exit codes.
 
-Exit codes: 0 passed, 1 failed, 2 usage or environment, 3 undecided.
+Exit codes: 0 passed, 1 failed, 2 usage or environment, 3 undecided. What can be found wrong without torch is
+found before it is imported. With --json a fault is an object: {"verdict": null, "error": ..., "hint": ...}.
 """
 
 from __future__ import annotations
 
 import errno
+import json as json_module
 import os
 import sys
 import traceback
@@ -120,6 +122,7 @@ def report(
     out: Annotated[Path | None, typer.Option(help="The file to write, if not in the run's folder.")] = None,
 ) -> None:
     """Write the report of a run: one self-contained HTML file."""
+    _find(run)
     from cupilot.cli.report import run as write
 
     raise typer.Exit(write(run, out))
@@ -128,6 +131,7 @@ def report(
 @app.command()
 def explain(run: RunArgument) -> None:
     """What each tactic of the champion is worth, by leaving it out."""
+    _find(run)
     from cupilot.cli.explain import run as explain_run
 
     raise typer.Exit(explain_run(run))
@@ -140,6 +144,7 @@ def export(
     out: Annotated[Path | None, typer.Option(help="Where to write; RUN/export/ by default.")] = None,
 ) -> None:
     """Write the proven champion as a kernel, a module or a package."""
+    _find(run)
     from cupilot.cli.export import run as export_run
 
     raise typer.Exit(export_run(run, form, out))
@@ -157,20 +162,12 @@ def eval_command(
     json: JsonOption = False,
 ) -> None:
     """Is this kernel correct, how fast is it, how far from the floor, and what to do next."""
+    from cupilot.cli.checks import check_evaluation
+
+    text, opened = check_evaluation(problem, kernel, device, arch, threads)
     from cupilot.cli.eval import run
 
-    raise typer.Exit(
-        run(
-            problem,
-            kernel,
-            device=device,
-            arch=arch,
-            size=size,
-            threads=threads,
-            quick=quick,
-            json=json,
-        )
-    )
+    raise typer.Exit(run(problem, kernel, text, opened, size=size, threads=threads, quick=quick, json=json))
 
 
 @app.command()
@@ -183,6 +180,9 @@ def roofline(
     json: JsonOption = False,
 ) -> None:
     """Zone, floors and what binds the problem: no kernel needed."""
+    from cupilot.cli.checks import check_places
+
+    check_places(problem, device)
     from cupilot.cli.roofline import run
 
     raise typer.Exit(run(problem, size=size, device=device, json=json))
@@ -200,6 +200,12 @@ def prompts(
     no_roofline: Annotated[bool, typer.Option("--no-roofline", help="Without its digest.")] = False,
 ) -> None:
     """What a language model is told in a role, exactly as it is sent."""
+    if run is not None:
+        _find(run)
+    elif problem is not None:
+        from cupilot.problem.locating import locate
+
+        locate(problem)
     from cupilot.cli.prompts import Wanted
     from cupilot.cli.prompts import run as show
 
@@ -215,9 +221,12 @@ def selftest(
     json: JsonOption = False,
 ) -> None:
     """Attack the evaluator on this machine: more than a hundred cheating kernels, none may get through."""
+    from cupilot.selftest.catalogue import named
+
+    subjects = named(only)
     from cupilot.cli.selftest import run
 
-    raise typer.Exit(run(only=only, json=json))
+    raise typer.Exit(run(subjects, json=json))
 
 
 @app.command()
@@ -232,6 +241,11 @@ def main() -> None:
     """The entry point: the one place where a fault becomes a message."""
     try:
         app()
+    except SystemExit as ended:
+        if ended.code == FAULT:  # the command line itself is wrong: typer has said so on standard error
+            said = getattr(ended.__context__, "format_message", None)
+            _answer(said() if said else "the command cannot be understood", "add --help")
+        raise
     except CupilotError as error:
         _complain(error)
         sys.exit(FAULT)
@@ -260,12 +274,26 @@ def _own_fault() -> None:
     _complain(CupilotError("a fault of cuPilot, not a verdict", hint="please report the lines above"))
 
 
+def _find(run: Path) -> None:
+    """Complains about a run that is not there before torch is imported, which takes seconds."""
+    from cupilot.evolve.folder import find
+
+    find(run)
+
+
+def _answer(error: str, hint: str) -> None:
+    """For programs: who asks for JSON gets one object whatever happens."""
+    if "--json" in sys.argv:
+        print(json_module.dumps({"verdict": None, "error": error, "hint": hint}), flush=True)
+
+
 def _complain(error: CupilotError) -> None:
     console = Console(stderr=True, highlight=False)
     head, _, hint = str(error).partition("\n  hint: ")
     console.print(f"[bold red]error[/] {_plain(head)}", soft_wrap=True)
     if hint:
         console.print(f" [bold]hint[/] {_plain(hint)}", soft_wrap=True)
+    _answer(head, hint)
 
 
 def _plain(text: str) -> str:

@@ -11,6 +11,7 @@ from cupilot.budget import parse_budget
 from cupilot.device.registry import require_clock
 from cupilot.errors import UsageError
 from cupilot.evolve.folder import RUNS, Asked, RunFolder, find, fresh_path
+from cupilot.problem.locating import locate
 
 
 def run(asked: Asked, name: str | None) -> int:
@@ -35,7 +36,9 @@ def _check(asked: Asked) -> None:
     """What can be found wrong before a folder is made."""
     parse_budget(asked.budget)
     require_clock(asked.device)
-    if not asked.problem.startswith("suite:") and not Path(asked.problem).is_file():
+    if asked.problem.startswith("suite:"):
+        locate(asked.problem)
+    elif not Path(asked.problem).is_file():
         inside = Path(asked.problem) / "problem.py"
         hint = f"did you mean {inside}?" if inside.is_file() else "give a Python file, or suite:softmax"
         raise UsageError(f"no problem file {asked.problem}", hint=hint)

@@ -6,14 +6,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from cupilot.errors import UsageError
-from cupilot.pool import Pool, Record, default_path
+
+if TYPE_CHECKING:  # numpy would slow every command down, --help among them
+    from cupilot.pool import Pool, Record
 
 app = typer.Typer(
     no_args_is_help=True, help="What earlier runs learned: proven kernels with their strategies."
@@ -24,6 +26,8 @@ RecordArgument = Annotated[str, typer.Argument(help="A record's id, or the begin
 
 @contextmanager
 def _opened() -> Iterator[Pool]:
+    from cupilot.pool import Pool, default_path
+
     with closing(Pool(default_path())) as pool:
         yield pool
 

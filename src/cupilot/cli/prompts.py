@@ -16,7 +16,7 @@ from cupilot.agents import roles
 from cupilot.agents.roles import ROLES, Task
 from cupilot.agents.templates import shipped_prompts
 from cupilot.brief import Brief, Complaint, Parent
-from cupilot.cli.eval import read_kernel
+from cupilot.cli.checks import read_kernel
 from cupilot.device.base import Device
 from cupilot.device.registry import open_device
 from cupilot.errors import UsageError

@@ -14,7 +14,6 @@ from rich.text import Text
 
 from cupilot.cli.plot import roofline_plot
 from cupilot.cli.units import scaled, seconds
-from cupilot.device.cuda_emulated.device import CudaEmulated
 from cupilot.device.datasheet import find_gpu, gpu_peaks
 from cupilot.device.peaks import cpu_peaks
 from cupilot.errors import UsageError
@@ -64,11 +63,6 @@ def _devices(names: str) -> Iterator[tuple[DevicePeaks, str]]:
             yield peaks.one_thread, note
             if peaks.all_threads.threads > 1:
                 yield peaks.all_threads, note
-        elif name == CudaEmulated.name:
-            raise UsageError(
-                f"{name} has no peaks: it counts, and measures no time",
-                hint='name the GPU that is meant: --device "H100 SXM" places the problem on paper',
-            )
         else:
             yield gpu_peaks(find_gpu(_installed_gpu() if name == "cuda" else name.removeprefix("cuda:"))), ""
 

@@ -13,31 +13,22 @@ import torch
 from torch import nn
 
 from cupilot.errors import ProblemError
-from cupilot.problem import suite
 from cupilot.problem.capture import capture
 from cupilot.problem.cases import ShapeCase
 from cupilot.problem.graph import Graph
+from cupilot.problem.locating import locate
 from cupilot.problem.precision import Precision, default_precision, parse_precision
 from cupilot.problem.problem import Problem, target_cases
 from cupilot.problem.program import Arguments, build_program
 from cupilot.problem.usercode import execute
 
-_SUITE = "suite:"
 _DEFAULT_SIZE = "cpu"
 
 
 def load(source: str | Path, size: str | None = None) -> Problem:
     """Load a problem file, or a suite member ("suite:softmax", "suite:23"), at one of its `SIZES`."""
-    if isinstance(source, str) and source.startswith(_SUITE):
-        member = suite.find(source.removeprefix(_SUITE))
-        return _load_file(member.path, member.name, size)
-    path = Path(source).expanduser().resolve()
-    if path.suffix in (".cpp", ".cu"):
-        raise ProblemError(
-            f"{path} is a kernel file, not a problem",
-            hint="the problem comes first: a Python file with Model",
-        )
-    return _load_file(path, path.parent.name if path.stem == "problem" else path.stem, size)
+    path, name = locate(source)
+    return _load_file(path, name, size)
 
 
 def from_function(

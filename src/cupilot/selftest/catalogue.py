@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+
+from cupilot.errors import UsageError
 from cupilot.selftest.cheat import Cheat, Defence, Twin
 from cupilot.selftest.objects import ask_for_another_library, hide_dynamic_section
 from cupilot.types import Stage
@@ -227,3 +230,14 @@ TWINS: tuple[Twin, ...] = (
     Twin("positive", _POSITIVE),
     Twin("positions", _POSITIONS),
 )
+
+
+def named(part: str | None) -> list[Cheat | Twin]:
+    """Those with `part` in their name, or all."""
+    everything: list[Cheat | Twin] = [*TWINS, *CHEATS]
+    subjects = [each for each in everything if part is None or part in each.name]
+    if not subjects:
+        near = difflib.get_close_matches(part or "", [each.name for each in everything], 4, 0.3)
+        hint = f"the nearest names: {', '.join(near)}" if near else "cupilot selftest prints all names"
+        raise UsageError(f"no attack is called {part!r}", hint=hint)
+    return subjects

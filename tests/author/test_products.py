@@ -117,3 +117,15 @@ def test_a_tile_of_every_shape_fits_every_edge(author: BuiltinAuthor, folder: Pa
     first = next(iter(points(kernel, 1)))
     for area, columns in ((28, 5), (8, 1), (20, 4)):
         assert worst_error(task, kernel, {**first, "AREA": area, "COLS": columns}) <= 1
+
+
+@pytest.mark.parametrize("kind", ["float", "double", "half"])
+def test_a_factor_that_lies_the_other_way_round_is_turned(
+    author: BuiltinAuthor, folder: Path, kind: str
+) -> None:
+    """Whole squares by exchanges between vectors, what is left at both edges element by element."""
+    task = problem(folder, "return x @ y.T", f"torch.randn(9, 37).{kind}()", f"torch.randn(101, 37).{kind}()")
+    kernel = written(author, task, strategy("vectorize", "register-tile", "pack-right"))
+    assert "transpose(square)" in kernel.source
+    for point in list(points(kernel, 64))[:: 7 if kind == "float" else 23]:
+        assert worst_error(task, kernel, point) <= 1, point

@@ -14,7 +14,7 @@ _WORDS = """
     template this throw true try typedef typename union unsigned using virtual void volatile while real
     whole vec ivec load store stream splat lanes first total product highest lowest larger smaller root
     each magnitude rescale inverse std main exp log tanh memcpy span padded counted widened settle unaligned
-    drain at_most at_least halved as_real row_of load_mask load_strided store_mask store_strided
+    drain transpose at_most at_least halved as_real row_of load_mask load_strided store_mask store_strided
 """
 KEYWORDS = frozenset(_WORDS.split())
 

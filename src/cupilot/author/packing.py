@@ -75,10 +75,33 @@ class Packing:
         at = frame.offset(
             right.order, [*places, Place(product.depth, "l"), Place(product.cols, "(left + v)")]
         )
-        load = self._load(frame, right, f"{frame.pointer(right.tensor)} + {at}", "part.lanes_at(v)")
-        with frame.block(f"for (long l = 0; l < {k}; l++)"):
-            frame.line(f"for (int v = 0; v < WIDTH; v += LANES, to += LANES) store(to, {load});")
+        pointer = f"{frame.pointer(right.tensor)} + {at}"
+        load = self._load(frame, right, pointer, "part.lanes_at(v)")
+        start = "0"
+        if frame.stride(right.order, product.depth) == "1":
+            start = self._turned(frame, pointer, k, n)
+        with frame.block(f"for (long l = {start}; l < {k}; l++)"):
+            at_line = "to + l * WIDTH + v"
+            frame.line(f"for (int v = 0; v < WIDTH; v += LANES) store({at_line}, {load});")
         self._packed(frame, "pack_right", right, self.panels, "panel", n, WIDE, k)
+
+    def _turned(self, frame: Frame, pointer: str, k: str, n: str) -> str:
+        """Whole panels of a factor that lies the other way round, square by square; how far that goes."""
+        frame.needs.add("transpose")
+        square, end = frame.local_name("square"), frame.local_name("squares_end")
+        frame.line(f"const long {end} = left + WIDTH <= {n} ? {k} / LANES * LANES : 0;")
+        with (
+            frame.block("for (int v = 0; v < WIDTH; v += LANES)"),
+            frame.block(f"for (long l = 0; l < {end}; l += LANES)"),
+        ):
+            frame.line(f"vec {square}[LANES];")
+            frame.line("#pragma GCC unroll 32")
+            each = pointer.replace("(left + v)", "(left + v + i)")
+            frame.line(f"for (int i = 0; i < LANES; i++) {square}[i] = load({each});")
+            frame.line(f"transpose({square});")
+            frame.line("#pragma GCC unroll 32")
+            frame.line(f"for (int i = 0; i < LANES; i++) store(to + (l + i) * WIDTH + v, {square}[i]);")
+        return end
 
     def _load(self, frame: Frame, factor: Factor, pointer: str, lanes: str) -> str:
         stride = frame.stride(factor.order, self.product.cols)

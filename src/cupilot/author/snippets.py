@@ -10,6 +10,7 @@ _NEEDS: dict[str, tuple[str, ...]] = {
     "load": ("vector",),
     "load_mask": ("vector",),
     "load_strided": ("vector",),
+    "transpose": ("vector",),
     "store": ("vector",),
     "store_mask": ("vector",),
     "store_strided": ("vector",),
@@ -34,8 +35,9 @@ _NEEDS: dict[str, tuple[str, ...]] = {
     "tanh": ("expm1", "magnitude"),
 }
 _ORDER = (
-    "scalar", "vector", "tile", "part", "load", "load_mask", "load_strided", "store", "store_mask",
-    "store_strided", "stream", "widened", "padded", "span", "scan", "doubles", "counted", "extremes",
+    "scalar", "vector", "tile", "part", "load", "load_mask", "load_strided", "transpose", "store",
+    "store_mask", "store_strided", "stream", "widened", "padded", "span", "scan", "doubles",
+    "counted", "extremes",
     "horizontal", "highest", "extreme",
     "place", "magnitude", "root", "each", "each2", "reciprocal", "bounds", "exp", "log", "log1p",
     "expm1", "tanh", "erf", "moments", "peak",

@@ -91,7 +91,7 @@ extern "C" void pack_right(long panel, const float* B, real* panels, long n, lon
     real* to = panels + (panel) * k * WIDTH;
     const Part part = {1, n - left};
     for (long l = 0; l < k; l++) {
-        for (int v = 0; v < WIDTH; v += LANES, to += LANES) store(to, load(B + l * n + (left + v), part.lanes_at(v)));
+        for (int v = 0; v < WIDTH; v += LANES) store(to + l * WIDTH + v, load(B + l * n + (left + v), part.lanes_at(v)));
     }
 }
 

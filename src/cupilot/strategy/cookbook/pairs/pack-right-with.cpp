@@ -72,6 +72,31 @@ static inline vec load_strided(const T* p, long stride, long n = LANES) {
     return v;
 }
 
+// Rows become columns: vectors a power of two apart exchange halves of every block of twice as many lanes.
+static inline void transpose(vec (&rows)[LANES]) {
+#if defined(__clang__)
+    for (int i = 0; i < LANES; i++)
+        for (int l = 0; l < i; l++) {
+            const real one = rows[i][l];
+            rows[i][l] = rows[l][i];
+            rows[l][i] = one;
+        }
+#else
+#pragma GCC unroll 8
+    for (int apart = 1; apart < LANES; apart *= 2) {
+        const ivec lane = lanes(), upper = (lane & apart) != 0;
+        const ivec low = upper ? lane + (LANES - apart) : lane, high = upper ? lane + LANES : lane + apart;
+#pragma GCC unroll 32
+        for (int i = 0; i < LANES; i++) {
+            if (i & apart) continue;
+            const vec one = rows[i], two = rows[i + apart];
+            rows[i] = __builtin_shuffle(one, two, low);
+            rows[i + apart] = __builtin_shuffle(one, two, high);
+        }
+    }
+#endif
+}
+
 template <class T>
 static inline void store(T* p, vec v) {
     typedef T stored __attribute__((vector_size(sizeof(T) * LANES)));
@@ -94,8 +119,19 @@ extern "C" void pack_right(long panel, const float* B, real* panels, long n, lon
     const long left = panel * WIDTH;
     real* to = panels + (panel) * k * WIDTH;
     const Part part = {1, n - left};
-    for (long l = 0; l < k; l++) {
-        for (int v = 0; v < WIDTH; v += LANES, to += LANES) store(to, load_strided(B + l + (left + v) * k, k, part.lanes_at(v)));
+    const long squares_end = left + WIDTH <= n ? k / LANES * LANES : 0;
+    for (int v = 0; v < WIDTH; v += LANES) {
+        for (long l = 0; l < squares_end; l += LANES) {
+            vec square[LANES];
+#pragma GCC unroll 32
+            for (int i = 0; i < LANES; i++) square[i] = load(B + l + (left + v + i) * k);
+            transpose(square);
+#pragma GCC unroll 32
+            for (int i = 0; i < LANES; i++) store(to + (l + i) * WIDTH + v, square[i]);
+        }
+    }
+    for (long l = squares_end; l < k; l++) {
+        for (int v = 0; v < WIDTH; v += LANES) store(to + l * WIDTH + v, load_strided(B + l + (left + v) * k, k, part.lanes_at(v)));
     }
 }
 

@@ -34,6 +34,17 @@ def test_without_a_terminal_every_candidate_is_a_line(relu: Problem) -> None:
     assert set(display.finished_s) == {c.slot for c in outcome.records}
 
 
+def test_sentences_of_a_model_do_not_flood_the_log(relu: Problem) -> None:
+    out = console(terminal=False)
+    search = search_of(relu)
+    record = search.run().records[0]
+    wordy = replace(record.strategy, free_steps=("first one thing and then another " * 20,))
+    with LiveDisplay(out, "relu", search.budget) as display:
+        display.recorded(replace(record, strategy=wordy), None)
+    (line,) = written(out).splitlines()
+    assert len(line) == 200 and line.endswith("…")
+
+
 def test_the_panel_shows_best_now_and_budget(relu: Problem) -> None:
     out = console(terminal=True)
     search = search_of(relu)

@@ -28,6 +28,7 @@ from cupilot.units import seconds
 _RECENT = 6
 _BARS = "▁▂▃▄▅▆▇█"
 _SPARK = 40
+_MOST_CHARS = 200  # of a candidate's line where there is no terminal to say how wide it is
 
 
 class LiveDisplay:
@@ -71,7 +72,9 @@ class LiveDisplay:
         self.records.append(candidate)
         self.finished_s.setdefault(candidate.slot, self.clock() - self.started_s)
         if not self.console.is_terminal:
-            self.console.print(_line(candidate), soft_wrap=True)
+            line = _line(candidate)
+            line.truncate(_MOST_CHARS, overflow="ellipsis")  # a model's steps are whole sentences
+            self.console.print(line, soft_wrap=True)
 
     def notice(self, what: str) -> None:
         self.now = what

@@ -20,7 +20,7 @@ from cupilot.evaluate.reference_cache import ReferenceCache
 from cupilot.evaluate.rivals import MARGIN, Rivalry, Strengths, compete, rival_inputs
 from cupilot.evaluate.rounding import Rounding
 from cupilot.evaluate.verify import Verified, verify
-from cupilot.problem.loading import from_function
+from cupilot.problem.loading import from_function, load
 from cupilot.problem.problem import Problem
 from cupilot.types import Failed
 
@@ -216,3 +216,22 @@ def test_every_place_wins_once_by_far(dim: int) -> None:
 def test_without_competition_nothing_is_added(tmp_path: Path) -> None:
     suite = prepare(from_function(lambda x: x.sum(-1), matrix), ReferenceCache(tmp_path))
     assert not any(case.input.startswith(("winners", "losers")) for case in suite.cases)
+
+
+def test_the_weights_of_a_module_compete_as_well(tmp_path: Path) -> None:
+    """Gates of a softmax over weights: their shape stands with the module, not with the inputs."""
+    (tmp_path / "gates.py").write_text(
+        "import torch\n"
+        "class Model(torch.nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.gates = torch.nn.Parameter(torch.randn(12))\n"
+        "    def forward(self, x):\n"
+        "        return (x * torch.softmax(self.gates, 0)).sum(-1)\n"
+        "def get_inputs():\n"
+        "    return [torch.randn(20, 12)]\n"
+        "def get_init_inputs():\n"
+        "    return []\n"
+    )
+    suite = prepare(load(str(tmp_path / "gates.py")), ReferenceCache(tmp_path))
+    assert any(case.input.startswith("winners gates") for case in suite.cases)

@@ -39,6 +39,18 @@ def test_groups_that_agree_by_luck_do_not_make_it_narrow() -> None:
     assert found.high / found.low > 1.02
 
 
+def test_what_groups_share_no_number_of_groups_takes_away() -> None:
+    """Evaluations one after the other differ by more than the groups of any of them."""
+    rng, held = Random(2), 0
+    for _ in range(1000):
+        shared = rng.gauss(0, 0.008)
+        found = ratio(
+            groups(*(2 * math.exp(shared + rng.gauss(0, 0.003)) for _ in range(6))), "eager", "kernel"
+        )
+        held += found.low <= 2 <= found.high
+    assert held >= 900
+
+
 def test_more_groups_make_it_narrower() -> None:
     widths = [
         math.log(f.high / f.low) for f in (ratio(groups(*[2.0] * n), "eager", "kernel") for n in (2, 5, 20))

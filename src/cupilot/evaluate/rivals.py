@@ -45,7 +45,7 @@ class Rivalry:
 
     def turns(self, case: ShapeCase) -> int:
         """Inputs until every place along the dimension has won in some line; none for a single place."""
-        shape = case.shapes[self.tensor]
+        shape = next(spec.shape for spec in case.signature.tensors if spec.name == self.tensor)
         places = shape[self.dim]
         lines = torch.Size(shape).numel() // max(1, places)
         return -(-places // lines) if places > 1 and lines else 0

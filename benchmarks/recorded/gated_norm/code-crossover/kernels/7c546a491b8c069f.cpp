@@ -1,0 +1,380 @@
+/* cupilot 1
+Residual sum, group normalisation and gate in one launch, as a pipeline over the groups of a sample: the loop that writes a few
+rows of a group at once, gates passed on in registers, also takes the moments of the group after it.
+tune:
+    LANES = 16 | 8
+    UNROLL = 2 | 4
+    ROWS = 2 | 4
+    LINE = 2048
+    AHEAD = 1024 | 512 | 2048
+    HINT = 3 | 2
+launch:
+    batch, channels, length = x.shape
+    gated_norm[batch](x, skip, scale, shift, out, batch, self.groups, channels, length, self.eps)
+*/
+#include <immintrin.h>
+#include <math.h>
+#include <string.h>
+
+typedef float vec __attribute__((vector_size(4 * LANES)));
+typedef int ivec __attribute__((vector_size(4 * LANES)));
+typedef unsigned uvec __attribute__((vector_size(4 * LANES)));
+
+#define INLINE inline __attribute__((always_inline))
+
+#define NONE 0    /* what a loop does with the group after the one it writes: nothing, */
+#define FETCH 1   /* ask for its lines, */
+#define MOMENTS 2 /* or take its moments */
+
+INLINE vec load(const float* p) {
+    vec v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+INLINE vec load_part(const float* p, long left) {
+    vec v = {};
+    memcpy(&v, p, left * sizeof(float));
+    return v;
+}
+
+INLINE void stream(float* p, vec v) {
+#if LANES == 16 && defined(__AVX512F__)
+    __m512 w;
+    memcpy(&w, &v, sizeof w);
+    _mm512_stream_ps(p, w);
+#elif defined(__AVX__)
+    for (int j = 0; j < LANES / 8; ++j) {
+        __m256 w;
+        memcpy(&w, (const char*)&v + 32 * j, sizeof w);
+        _mm256_stream_ps(p + 8 * j, w);
+    }
+#else
+    memcpy(p, &v, sizeof v);
+#endif
+}
+
+INLINE float total(vec v) {
+#if LANES == 16 && defined(__AVX512F__)
+    return _mm512_reduce_add_ps((__m512)v);
+#else
+    float t[LANES];
+    memcpy(t, &v, sizeof v);
+#pragma GCC unroll 8
+    for (int w = LANES / 2; w > 0; w /= 2)
+#pragma GCC unroll 8
+        for (int j = 0; j < w; ++j) t[j] += t[j + w];
+    return t[0];
+#endif
+}
+
+/* 1 / (1 + exp(-t)), the reciprocal by an approximation and a Newton step; 0 where the exponential would overflow, NaN for NaN.
+   With sixteen lanes exp(-t) is 2^floor(m) * 2^(k/16) * 2^r, m a multiple of 1/16 with k sixteenths, |r| <= 1/32, and the middle
+   factor from a table in a register; otherwise it is 2^n * 2^r with |r| <= 1/2. */
+INLINE vec sigmoid(vec t) {
+    vec zero = {};
+    vec high = zero + 87.0f;
+    vec u = t > high ? high : t;
+#if LANES == 16 && defined(__AVX512F__)
+    const __m512 table = _mm512_setr_ps(1.0f, 1.0442737824274138f, 1.0905077326652577f, 1.1387886347566916f,
+                                        1.1892071150027211f, 1.2418578120734840f, 1.2968395546510096f,
+                                        1.3542555469368927f, 1.4142135623730951f, 1.4768261459394993f,
+                                        1.5422108254079408f, 1.6104903319492543f, 1.6817928305074290f,
+                                        1.7562521603732995f, 1.8340080864093424f, 1.9152065613971474f);
+    vec shifted = u * -1.44269504088896341f + 786432.0f;
+    vec m = shifted - 786432.0f;
+    vec r = u * -1.44269504088896341f - m;
+    __m512 factor = _mm512_scalef_ps(_mm512_permutexvar_ps(_mm512_castps_si512((__m512)shifted), table), (__m512)m);
+    vec p = r * 0.055504108664821580f + 0.24022650695910072f;
+    p = p * r + 0.69314718055994531f;
+    p = p * r + 1.0f;
+    __m512 d = _mm512_fmadd_ps(factor, (__m512)p, _mm512_set1_ps(1.0f));
+    __m512 guess = _mm512_rcp14_ps(d);
+    __m512 step = _mm512_fnmadd_ps(d, guess, _mm512_set1_ps(2.0f));
+    __mmask16 keep = _mm512_cmp_ps_mask((__m512)t, _mm512_set1_ps(-88.7f), _CMP_NLT_UQ);
+    return (vec)_mm512_maskz_mul_ps(keep, guess, step);
+#else
+    vec shifted = u * -1.44269504088896341f + 12582912.0f;
+    vec n = shifted - 12582912.0f;
+    vec r = u * -1.44269504088896341f - n;
+    vec p = r * 1.535336188319500e-4f + 1.339887440266574e-3f;
+    p = p * r + 9.618437357674640e-3f;
+    p = p * r + 5.550332471162809e-2f;
+    p = p * r + 2.402264791363012e-1f;
+    p = p * r + 6.931472028550421e-1f;
+    p = p * r + 1.0f;
+    uvec bits;
+    memcpy(&bits, &shifted, sizeof bits);
+    bits = (bits - 0x4B400000u + 126u) << 23; /* half of 2^n, so that n = 128 is still finite */
+    vec half;
+    memcpy(&half, &bits, sizeof half);
+    vec d = (p * half) * 2.0f + 1.0f;
+#if LANES == 8 && defined(__AVX512VL__)
+    vec guess = (vec)_mm256_rcp14_ps((__m256)d);
+    vec result = guess * (2.0f - d * guess);
+#else
+    vec result = 1.0f / d;
+#endif
+    vec low = zero - 88.72f;
+    return t < low ? zero : result;
+#endif
+}
+
+INLINE double total_of_eight(const double* t) {
+    return ((t[0] + t[1]) + (t[2] + t[3])) + ((t[4] + t[5]) + (t[6] + t[7]));
+}
+
+/* Mean and squared deviations of x + skip over count <= ROWS * LINE elements, around their own mean, in double precision. */
+__attribute__((noinline)) void exact_chunk(const float* x, const float* skip, long count, double* mean, double* spread) {
+    alignas(64) float sums[ROWS * LINE];
+    double all[8] = {}, rest[8] = {}, squares[8] = {};
+    for (long j = 0; j < count; ++j) sums[j] = x[j] + skip[j];
+    long whole = count / 8 * 8;
+    for (long j = 0; j < whole; j += 8)
+        for (int k = 0; k < 8; ++k) all[k] += sums[j + k];
+    for (long j = whole; j < count; ++j) all[j - whole] += sums[j];
+    double middle = total_of_eight(all) / (double)count;
+    for (long j = 0; j < whole; j += 8)
+        for (int k = 0; k < 8; ++k) {
+            double d = sums[j + k] - middle;
+            rest[k] += d;
+            squares[k] += d * d;
+        }
+    for (long j = whole; j < count; ++j) {
+        double d = sums[j] - middle;
+        rest[j - whole] += d;
+        squares[j - whole] += d * d;
+    }
+    double left = total_of_eight(rest), square = total_of_eight(squares);
+    *mean = middle + left / (double)count;
+    square -= left * left / (double)count;
+    *spread = square < 0 ? 0 : square;
+}
+
+/* Merges a chunk's sum and squares around middle into the moments found so far; does the chunk again where middle is too far
+   from its mean, or single precision too narrow. */
+INLINE void merge(const float* x, const float* skip, long count, vec firsts, vec seconds, double* found, float* middle) {
+    double c = (double)count, sum = total(firsts), squares = total(seconds), share = sum / c;
+    double offset = sum * share, mean, spread;
+    bool good = squares < 1e38 && offset <= 0.5 * squares;
+    if (__builtin_expect(good, 1)) {
+        mean = (double)*middle + share;
+        spread = squares - offset;
+    } else {
+        exact_chunk(x, skip, count, &mean, &spread);
+    }
+    double n = found[0], both = n + c, delta = mean - found[1], weight = c / both;
+    found[0] = both;
+    found[1] += delta * weight;
+    found[2] += spread + delta * delta * (n * weight);
+    if (!good) *middle = (float)found[1];
+}
+
+/* The first count <= LINE elements of R rows: writes them (WRITE), the first row with the gates in the line, every other with
+   those of the row above, and leaves the gates of the last row in the line (KEEP). Takes the moments of the R * count elements
+   at far_x and far_skip, a group further on, or asks for them (FAR). */
+template <int R, bool WRITE, bool STREAM, bool KEEP, int FAR>
+inline void rows(const float* x, const float* skip, float* out, float* line, long count, long length, float mean,
+                 float rstd, const float* scale, const float* shift, const float* far_x, const float* far_skip,
+                 double* found, float* middle) {
+    constexpr int V = UNROLL;
+    vec first[2] = {}, second[2] = {}; /* two of each are enough: the sigmoids take longer than their additions */
+    float around = FAR == MOMENTS ? *middle : 0.0f;
+    float a[R], b[R];
+    for (int r = 0; r < R; ++r) {
+        a[r] = WRITE || KEEP ? scale[r] * rstd : 0.0f;
+        b[r] = WRITE || KEEP ? shift[r] : 0.0f;
+    }
+    long i = 0;
+    for (; i + V * LANES <= count; i += V * LANES) {
+        if constexpr (FAR == FETCH) {
+#pragma GCC unroll 16
+            for (int j = 0; j < R * V * LANES; j += 16) {
+                __builtin_prefetch(far_x + R * i + j, 0, 2);
+                __builtin_prefetch(far_skip + R * i + j, 0, 2);
+            }
+        }
+        if constexpr (FAR == MOMENTS) {
+#pragma GCC unroll 16
+            for (int j = 0; j < R * V * LANES; j += 16) {
+                __builtin_prefetch(far_x + R * i + AHEAD + j, 0, HINT);
+                __builtin_prefetch(far_skip + R * i + AHEAD + j, 0, HINT);
+            }
+#pragma GCC unroll 16
+            for (int k = 0; k < R * V; ++k) {
+                long at = R * i + k * LANES;
+                vec d = (load(far_x + at) + load(far_skip + at)) - around;
+                first[k % 2] += d;
+                second[k % 2] += d * d;
+            }
+        }
+        if constexpr (WRITE || KEEP) {
+            vec y[R * V], gate[V];
+#pragma GCC unroll 4
+            for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+                for (int v = 0; v < V; ++v) {
+                    long at = r * length + i + v * LANES;
+                    y[r * V + v] = ((load(x + at) + load(skip + at)) - mean) * a[r] + b[r];
+                }
+            if constexpr (WRITE) {
+#pragma GCC unroll 4
+                for (int v = 0; v < V; ++v) gate[v] = load(line + i + v * LANES);
+            }
+#pragma GCC unroll 4
+            for (int r = 0; r < R; ++r) {
+                if constexpr (WRITE) {
+#pragma GCC unroll 4
+                    for (int v = 0; v < V; ++v) {
+                        vec result = y[r * V + v] * gate[v] + load(skip + r * length + i + v * LANES); /* again, from L1 */
+                        float* to = out + r * length + i + v * LANES;
+                        if constexpr (STREAM)
+                            stream(to, result);
+                        else
+                            memcpy(to, &result, sizeof result);
+                    }
+                }
+                if (KEEP || r + 1 < R) {
+#pragma GCC unroll 4
+                    for (int v = 0; v < V; ++v) gate[v] = sigmoid(y[r * V + v]);
+                }
+            }
+            if constexpr (KEEP) {
+#pragma GCC unroll 4
+                for (int v = 0; v < V; ++v) memcpy(line + i + v * LANES, &gate[v], sizeof gate[v]);
+            }
+        }
+    }
+    if (i < count) {
+        vec zero = {};
+        ivec lane;
+        for (int j = 0; j < LANES; ++j) lane[j] = j;
+        if constexpr (FAR == MOMENTS)
+            for (long j = R * i; j < R * count; j += LANES) {
+                int left = R * count - j < LANES ? (int)(R * count - j) : LANES;
+                vec d = (load_part(far_x + j, left) + load_part(far_skip + j, left)) - around;
+                d = lane < left ? d : zero;
+                first[0] += d;
+                second[0] += d * d;
+            }
+        if constexpr (WRITE || KEEP)
+            for (; i < count; i += LANES) {
+                long left = count - i < LANES ? count - i : LANES;
+                vec gate = zero;
+                if constexpr (WRITE) gate = load_part(line + i, left);
+                for (int r = 0; r < R; ++r) {
+                    long at = r * length + i;
+                    vec held = load_part(skip + at, left);
+                    vec y = ((load_part(x + at, left) + held) - mean) * a[r] + b[r];
+                    if constexpr (WRITE) {
+                        vec result = y * gate + held;
+                        memcpy(out + at, &result, left * sizeof(float));
+                    }
+                    if (KEEP || r + 1 < R) gate = sigmoid(y);
+                }
+                if constexpr (KEEP) memcpy(line + i, &gate, left * sizeof(float));
+            }
+    }
+    if constexpr (FAR == MOMENTS) {
+        merge(far_x, far_skip, R * count, first[0] + first[1], second[0] + second[1], found, middle);
+    }
+}
+
+/* The mean of the first vector of a group. */
+INLINE float guess(const float* x, const float* skip, long size) {
+    long some = size < LANES ? size : LANES;
+    return total(load_part(x, some) + load_part(skip, some)) / (float)some;
+}
+
+/* The results of group g, with its mean and deviation, and the moments or the lines (FAR) of the group after it. */
+template <bool STREAM, int FAR>
+inline void group(long g, const float* x, const float* skip, const float* scale, const float* shift, float* out,
+                  float* line, long width, long length, float mean, float rstd, float last_mean, float last_rstd,
+                  double* found) {
+    long size = width * length, begin = g * width, end = begin + width;
+    float middle = 0;
+    if constexpr (FAR == MOMENTS) middle = guess(x + end * length, skip + end * length, size);
+    for (long piece = 0; piece < length; piece += LINE) {
+        long count = length - piece < LINE ? length - piece : LINE, c = begin;
+        long at = c * length + piece;
+        if (g == 0) {
+            rows<1, false, false, true, FAR>(x + at, skip + at, out, line, count, length, mean, rstd, scale, shift,
+                                             x + at + size, skip + at + size, found, &middle);
+            ++c;
+        } else if (length > LINE) {
+            long before = at - length;
+            rows<1, false, false, true, NONE>(x + before, skip + before, out, line, count, length, last_mean, last_rstd,
+                                              scale + begin - 1, shift + begin - 1, x, skip, found, &middle);
+        }
+        if (length <= LINE)
+            for (; c + ROWS <= end; c += ROWS) {
+                at = c * length;
+                rows<ROWS, true, STREAM, true, FAR>(x + at, skip + at, out + at, line, count, length, mean, rstd, scale + c,
+                                                    shift + c, x + at + size, skip + at + size, found, &middle);
+            }
+        for (; c < end; ++c) {
+            at = c * length + piece;
+            rows<1, true, STREAM, true, FAR>(x + at, skip + at, out + at, line, count, length, mean, rstd, scale + c,
+                                             shift + c, x + at + size, skip + at + size, found, &middle);
+        }
+    }
+}
+
+/* A sample. */
+template <bool STREAM>
+inline void everything(const float* x, const float* skip, const float* scale, const float* shift, float* out, bool more,
+                       long groups, long width, long channels, long length, double eps) {
+    alignas(64) float line[LINE];
+    long size = width * length;
+
+    double found[3] = {0, 0, 0};
+    float middle = guess(x, skip, size);
+    for (long i = 0; i < size; i += LINE)
+        rows<1, false, false, false, MOMENTS>(x, skip, out, line, size - i < LINE ? size - i : LINE, length, 0, 0, scale,
+                                              shift, x + i, skip + i, found, &middle);
+
+    float zero_mean = 0, zero_rstd = 0, last_mean = 0, last_rstd = 0;
+    for (long g = 0; g < groups; ++g) {
+        float mean = (float)found[1];
+        float rstd = (float)(1.0 / sqrt(found[2] / (double)size + eps));
+        found[0] = found[1] = found[2] = 0;
+        if (g == 0) {
+            zero_mean = mean;
+            zero_rstd = rstd;
+        }
+        if (g + 1 < groups)
+            group<STREAM, MOMENTS>(g, x, skip, scale, shift, out, line, width, length, mean, rstd, last_mean, last_rstd,
+                                   found);
+        else if (more)
+            group<STREAM, FETCH>(g, x, skip, scale, shift, out, line, width, length, mean, rstd, last_mean, last_rstd,
+                                 found);
+        else
+            group<STREAM, NONE>(g, x, skip, scale, shift, out, line, width, length, mean, rstd, last_mean, last_rstd,
+                                found);
+        last_mean = mean;
+        last_rstd = rstd;
+    }
+
+    long last = channels - 1;
+    for (long piece = 0; piece < length; piece += LINE) {
+        long count = length - piece < LINE ? length - piece : LINE, at = last * length + piece;
+        if (length > LINE)
+            rows<1, false, false, true, NONE>(x + at, skip + at, out, line, count, length, last_mean, last_rstd,
+                                              scale + last, shift + last, x, skip, found, &middle);
+        rows<1, true, STREAM, false, NONE>(x + piece, skip + piece, out + piece, line, count, length, zero_mean, zero_rstd,
+                                           scale, shift, x, skip, found, &middle);
+    }
+    _mm_sfence();
+}
+
+extern "C" void gated_norm(long sample, const float* x, const float* skip, const float* scale, const float* shift,
+                           float* out, long batch, long groups, long channels, long length, double eps) {
+    long start = sample * channels * length;
+    bool more = sample + 1 < batch;
+    if ((unsigned long)out % sizeof(vec) == 0 && length % LANES == 0)
+        everything<true>(x + start, skip + start, scale, shift, out + start, more, groups, channels / groups, channels,
+                         length, eps);
+    else
+        everything<false>(x + start, skip + start, scale, shift, out + start, more, groups, channels / groups, channels,
+                          length, eps);
+}

@@ -1,0 +1,343 @@
+/* cupilot 1
+Residual sum, group normalisation and a gate from the channel before: a block takes a run of groups, each one's moments
+and then its output, prefetching the next group; a second launch writes the first channel of every run.
+tune:
+    LANES = 16 | 8
+    RUN = 4 | 2
+    BLOCK = 2048 | 512
+    AHEAD = 256 | 1024
+launch:
+    batch, channels, length = x.shape
+    width = channels // self.groups
+    runs = cdiv(self.groups, RUN)
+    stats = scratch((batch, self.groups, 2), f32)
+    inner[batch, runs](x, skip, scale, shift, stats, out, self.groups, width, length, self.eps)
+    border[batch, runs](x, skip, scale, shift, stats, out, self.groups, width, length)
+*/
+#include <immintrin.h>
+#include <math.h>
+#include <string.h>
+
+#define HALF (LANES / 2)
+#define ACCS 4
+#define STEPS 16
+#define CHUNK 4096
+
+typedef float vec __attribute__((vector_size(4 * LANES)));
+typedef unsigned uvec __attribute__((vector_size(4 * LANES)));
+typedef float hvec __attribute__((vector_size(4 * HALF)));
+typedef double dvec __attribute__((vector_size(8 * HALF)));
+
+inline __attribute__((always_inline)) dvec both(const float* x, const float* skip) {
+    hvec v, s;
+    memcpy(&v, x, sizeof v);
+    memcpy(&s, skip, sizeof s);
+    v = v + s;
+    return __builtin_convertvector(v, dvec);
+}
+
+inline __attribute__((always_inline)) double total(dvec all) {
+    double t = 0;
+    for (int k = 0; k < HALF; ++k) t += all[k];
+    return t;
+}
+
+/* The two halves of a vector, added in double. */
+inline __attribute__((always_inline)) dvec halves(vec v) {
+    hvec low, high;
+    memcpy(&low, &v, sizeof low);
+    memcpy(&high, (const char*)&v + sizeof low, sizeof high);
+    return __builtin_convertvector(low, dvec) + __builtin_convertvector(high, dvec);
+}
+
+/* Between -104, below which the exponential is zero, and 30, above which e / (1 + e) is one; NaN stays. */
+inline __attribute__((always_inline)) vec clamped(vec v) {
+#if LANES == 16 && defined(__AVX512F__)
+    __m512 t = _mm512_max_ps(_mm512_set1_ps(-104.0f), (__m512)v);
+    return (vec)_mm512_min_ps(_mm512_set1_ps(30.0f), t);
+#elif LANES == 8 && defined(__AVX__)
+    __m256 t = _mm256_max_ps(_mm256_set1_ps(-104.0f), (__m256)v);
+    return (vec)_mm256_min_ps(_mm256_set1_ps(30.0f), t);
+#else
+    const vec zero = {};
+    const vec low = zero - 104.0f;
+    const vec high = zero + 30.0f;
+    v = v < low ? low : v;
+    return v > high ? high : v;
+#endif
+}
+
+/* p * 2^n for whole n from -150 to 43; z is n plus 1.5 * 2^23. */
+inline __attribute__((always_inline)) vec scaled(vec p, vec n, vec z) {
+#if LANES == 16 && defined(__AVX512F__)
+    return (vec)_mm512_scalef_ps((__m512)p, (__m512)n);
+#elif LANES == 8 && defined(__AVX512VL__)
+    return (vec)_mm256_scalef_ps((__m256)p, (__m256)n);
+#else
+    vec power = (vec)(((uvec)z << 23) + (191u << 23));
+    vec e = p * power;
+    return e * 0x1p-64f;
+#endif
+}
+
+/* exp(v) / (1 + exp(v)): exact 0 at -infinity, 1 at infinity, small results keep their digits. */
+inline __attribute__((always_inline)) vec sigmoid(vec v) {
+    vec t = clamped(v);
+    vec z = t * 1.44269504088896341f + 12582912.0f;
+    vec n = z - 12582912.0f;
+    vec r = t - n * 0.693147180559945309f;
+    vec p = r * 0x1.6b7338p-10f + 0x1.12278ep-7f;
+    p = p * r + 0x1.555716p-5f;
+    p = p * r + 0x1.5554b0p-3f;
+    p = p * r + 0x1.fffffep-2f;
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
+    vec e = scaled(p, n, z);
+    return e / (e + 1.0f);
+}
+
+struct Line {
+    const float* x;
+    const float* skip;
+    float mean, inverse, scale, shift;
+};
+
+template <bool PART>
+inline __attribute__((always_inline)) vec load(const float* from, long count) {
+    vec v = {};
+    if (PART)
+        memcpy(&v, from, 4 * count);
+    else
+        memcpy(&v, from, sizeof v);
+    return v;
+}
+
+template <bool PART>
+inline __attribute__((always_inline)) void store(float* to, vec v, long count) {
+    if (PART)
+        memcpy(to, &v, 4 * count);
+    else
+        memcpy(to, &v, sizeof v);
+}
+
+template <bool PART>
+inline __attribute__((always_inline)) vec normalised(const Line& line, vec s, long i, long count) {
+    vec v = load<PART>(line.x + i, count) + s;
+    return ((v - line.mean) * line.inverse) * line.scale + line.shift;
+}
+
+template <bool PART>
+inline __attribute__((always_inline)) void begin(const Line& line, float* before, long i, long count) {
+    vec y = normalised<PART>(line, load<PART>(line.skip + i, count), i, count);
+    store<false>(before + i, y, LANES);
+}
+
+template <bool FOLD, bool PART>
+inline __attribute__((always_inline)) void next(const Line& line, float factor, float offset, float* before, float* to,
+                                                long i, long count) {
+    vec s = load<PART>(line.skip + i, count);
+    vec y;
+    if (FOLD)
+        y = (load<PART>(line.x + i, count) + s) * factor + offset;
+    else
+        y = normalised<PART>(line, s, i, count);
+    vec result = y * sigmoid(load<false>(before + i, LANES)) + s;
+    store<false>(before + i, y, LANES);
+    store<PART>(to + i, result, count);
+}
+
+template <bool FOLD>
+inline __attribute__((always_inline)) void row(const Line& line, float factor, float offset, float* before, float* to,
+                                               long m, long n) {
+    long j = 0;
+    for (; j + LANES <= m; j += LANES) {
+        __builtin_prefetch(line.x + n + j, 0, 2);
+        __builtin_prefetch(line.skip + n + j, 0, 2);
+        __builtin_prefetch(to + j + AHEAD, 1, 3);
+        next<FOLD, false>(line, factor, offset, before, to, j, LANES);
+    }
+    if (j < m) next<FOLD, true>(line, factor, offset, before, to, j, m - j);
+}
+
+/* Sums of differences from base and of their squares over a chunk: differences in f32, at most STEPS of them added in a
+   lane before the sums go on in double. False where that is not good enough: base too far from the mean, overflow, NaN. */
+inline __attribute__((always_inline)) bool quick(const float* xs, const float* ss, long m, double* base, double* sum,
+                                                 double* found) {
+    if (m % (STEPS * ACCS * LANES) != 0) return false;
+    vec start = {};
+    for (int u = 0; u < 4; ++u) start += load<false>(xs + u * LANES, LANES) + load<false>(ss + u * LANES, LANES);
+    float origin = (float)(total(halves(start)) / (4.0 * LANES));
+
+    dvec sums = {}, squares = {};
+    for (long i = 0; i < m; i += STEPS * ACCS * LANES) {
+        vec part[ACCS] = {};
+        vec dev[ACCS] = {};
+        for (long j = i; j < i + STEPS * ACCS * LANES; j += ACCS * LANES) {
+#pragma GCC unroll 4
+            for (int u = 0; u < ACCS; ++u) {
+                vec d = (load<false>(xs + j + u * LANES, LANES) + load<false>(ss + j + u * LANES, LANES)) - origin;
+                part[u] += d;
+                dev[u] += d * d;
+            }
+        }
+#pragma GCC unroll 4
+        for (int u = 0; u < ACCS; ++u) {
+            sums += halves(part[u]);
+            squares += halves(dev[u]);
+        }
+    }
+    *base = (double)origin;
+    *sum = total(sums);
+    *found = total(squares);
+    return *found <= 1e300 && *sum * (*sum / (double)m) <= 0.75 * *found;
+}
+
+/* The same in double; base is an element of the chunk: (its distance from the mean)^2 is at most the chunk's squared
+   deviations, so what follows cannot cancel more than the chunk's length. */
+inline void thorough(const float* xs, const float* ss, long m, double* base, double* sum, double* found) {
+    float origin = xs[0] + ss[0];
+    double o = (double)origin;
+    dvec part[ACCS] = {};
+    dvec dev[ACCS] = {};
+    long i = 0;
+    for (; i + ACCS * HALF <= m; i += ACCS * HALF) {
+#pragma GCC unroll 4
+        for (int u = 0; u < ACCS; ++u) {
+            dvec d = both(xs + i + u * HALF, ss + i + u * HALF) - o;
+            part[u] += d;
+            dev[u] += d * d;
+        }
+    }
+    for (; i + HALF <= m; i += HALF) {
+        dvec d = both(xs + i, ss + i) - o;
+        part[0] += d;
+        dev[0] += d * d;
+    }
+    double s = total((part[0] + part[1]) + (part[2] + part[3]));
+    double f = total((dev[0] + dev[1]) + (dev[2] + dev[3]));
+    for (; i < m; ++i) {
+        float v = xs[i] + ss[i];
+        double d = (double)v - o;
+        s += d;
+        f += d * d;
+    }
+    *base = o;
+    *sum = s;
+    *found = f;
+}
+
+/* Mean and 1 / sqrt(variance + eps) of n sums, chunk by chunk. */
+inline __attribute__((always_inline)) void moments(const float* x, const float* skip, long n, double eps,
+                                                   double* centre, double* inverse) {
+    double count = 0, mean = 0, squares = 0;
+    for (long from = 0; from < n; from += CHUNK) {
+        long m = n - from < CHUNK ? n - from : CHUNK;
+        double base, sum, found;
+        if (!quick(x + from, skip + from, m, &base, &sum, &found))
+            thorough(x + from, skip + from, m, &base, &sum, &found);
+        double off = sum / (double)m;
+        double here = base + off;
+        found -= sum * off;
+
+        double all = count + (double)m;
+        double delta = here - mean;
+        double share = (double)m / all;
+        mean += delta * share;
+        squares += found + delta * delta * (count * share);
+        count = all;
+    }
+    *centre = mean;
+    *inverse = 1.0 / sqrt(squares / (double)n + eps);
+}
+
+extern "C" void inner(long b, long block, const float* x, const float* skip, const float* scale, const float* shift,
+                      float* stats, float* out, long groups, long width, long length, double eps) {
+    long n = width * length;
+    long first = block * RUN;
+    long last = first + RUN < groups ? first + RUN : groups;
+    float before[BLOCK + LANES] __attribute__((aligned(64)));
+    float oldmean = 0, oldinverse = 0;
+
+    for (long g = first; g < last; ++g) {
+        long start = (b * groups + g) * n;
+        const float* gx = x + start;
+        const float* gskip = skip + start;
+        float* gout = out + start;
+        const float* gscale = scale + g * width;
+        const float* gshift = shift + g * width;
+
+        double mean, exact;
+        moments(gx, gskip, n, eps, &mean, &exact);
+        float centre = (float)mean;
+        float inverse = (float)exact;
+        stats[(b * groups + g) * 2] = centre;
+        stats[(b * groups + g) * 2 + 1] = inverse;
+
+        /* false for NaN */
+        bool near = fabs(mean * exact) <= 4.0;
+
+        for (long from = 0; from < length; from += BLOCK) {
+            long m = length - from < BLOCK ? length - from : BLOCK;
+            long c = 0;
+            long j = 0;
+            if (g == first) {
+                const Line line = {gx + from, gskip + from, centre, inverse, gscale[0], gshift[0]};
+                for (; j + LANES <= m; j += LANES) {
+                    __builtin_prefetch(line.x + n + j, 0, 2);
+                    __builtin_prefetch(line.skip + n + j, 0, 2);
+                    begin<false>(line, before, j, LANES);
+                }
+                if (j < m) begin<true>(line, before, j, m - j);
+                c = 1;
+            } else {
+                /* the last channel of the group before */
+                const Line line = {gx - length + from, gskip - length + from, oldmean, oldinverse, gscale[-1],
+                                   gshift[-1]};
+                for (; j + LANES <= m; j += LANES) begin<false>(line, before, j, LANES);
+                if (j < m) begin<true>(line, before, j, m - j);
+            }
+            for (; c < width; ++c) {
+                const Line line = {gx + c * length + from, gskip + c * length + from, centre, inverse, gscale[c],
+                                   gshift[c]};
+                float* to = gout + c * length + from;
+                double product = exact * (double)gscale[c];
+                double size = fabs(product);
+                if (near && size >= 1e-30 && size <= 1e30) {
+                    float factor = (float)product;
+                    float offset = (float)((double)gshift[c] - mean * (double)factor);
+                    row<true>(line, factor, offset, before, to, m, n);
+                } else {
+                    row<false>(line, 0.0f, 0.0f, before, to, m, n);
+                }
+            }
+        }
+        oldmean = centre;
+        oldinverse = inverse;
+    }
+}
+
+template <bool PART>
+inline __attribute__((always_inline)) void gated(const Line& own, const Line& other, float* to, long i, long count) {
+    vec before = normalised<PART>(other, load<PART>(other.skip + i, count), i, count);
+    vec s = load<PART>(own.skip + i, count);
+    vec y = normalised<PART>(own, s, i, count);
+    vec result = y * sigmoid(before) + s;
+    store<PART>(to + i, result, count);
+}
+
+extern "C" void border(long b, long block, const float* x, const float* skip, const float* scale, const float* shift,
+                       const float* stats, float* out, long groups, long width, long length) {
+    long g = block * RUN;
+    long h = g == 0 ? groups - 1 : g - 1;
+    long c = g * width, p = h * width + width - 1;
+    long channels = groups * width;
+    long here = (b * channels + c) * length, there = (b * channels + p) * length;
+    const float* mine = stats + (b * groups + g) * 2;
+    const float* theirs = stats + (b * groups + h) * 2;
+    const Line own = {x + here, skip + here, mine[0], mine[1], scale[c], shift[c]};
+    const Line other = {x + there, skip + there, theirs[0], theirs[1], scale[p], shift[p]};
+    float* to = out + here;
+    long i = 0;
+    for (; i + LANES <= length; i += LANES) gated<false>(own, other, to, i, LANES);
+    if (i < length) gated<true>(own, other, to, i, length - i);
+}

@@ -13,9 +13,8 @@ import numpy as np
 
 from cupilot.roofline import Zone
 
-KIN = (
-    0.55  # alike enough to learn from: `benchmarks/retrieval.py` prints how many relatives are, and strangers
-)
+# Alike enough to learn from: `benchmarks/retrieval.py` prints how many relatives are, and how many strangers.
+KIN = 0.55
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ def test_short_work_in_many_launches() -> None:
         ({"vector_bits": 128}, Tactic.VECTORIZE),
         ({"calls": ("expf",), "packed": 0}, Tactic.INLINE_TRANSCENDENTALS),
         ({"calls": ("fmaxf",), "spills": 4, "packed": 0}, Tactic.VECTORIZE),
-        ({"spills": 2}, Tactic.REGISTER_BLOCK),
+        ({"spills": 2}, Tactic.REGISTER_TILE),
         ({"divides": 1}, Tactic.AVOID_DIVISION),
         ({"gathers": 1}, Tactic.CONTIGUOUS_ACCESS),
         ({"accumulators": 1, "chain": 1}, Tactic.MULTIPLE_ACCUMULATORS),
@@ -140,7 +140,7 @@ def test_enough_accumulators_do_not_wait() -> None:
 def test_a_product_that_loads_as_often_as_it_multiplies_needs_register_blocks() -> None:
     naive = replace(LOOP, fused=1, packed=1, loads=2)
     blocked = replace(LOOP, fused=24, packed=24, loads=7, instructions=40)
-    assert tactics(observe(PRODUCT, loops=(naive,)))[0] is Tactic.REGISTER_BLOCK
+    assert tactics(observe(PRODUCT, loops=(naive,)))[0] is Tactic.REGISTER_TILE
     assert "loads" not in advise(observe(PRODUCT, loops=(blocked,)))[0].cause
 
 
@@ -185,7 +185,7 @@ def test_poor_scaling_is_named_and_good_scaling_is_not() -> None:
 def test_far_from_the_roofline_without_a_visible_reason() -> None:
     (advice,) = advise(observe(PRODUCT, slower=5))
     assert "no reason that shows" in advice.cause
-    assert [a.tactic for a in advice.actions] == [Tactic.REGISTER_BLOCK, Tactic.EXPLOIT_STRUCTURE]
+    assert [a.tactic for a in advice.actions] == [Tactic.REGISTER_TILE, Tactic.EXPLOIT_STRUCTURE]
     assert advise(observe(PRODUCT, slower=1.2)) == ()
 
 

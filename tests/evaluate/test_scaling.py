@@ -61,7 +61,7 @@ def test_all_threads_against_one_and_against_eager() -> None:
     assert built.opened == [1, 4]
 
 
-def test_a_disturbed_reading_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disturbed_reading_says_what_disturbed_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scaling.Watch, "contention", lambda *_: "other processes kept 1.0 CPUs busy")
     assert why_not(Built({1: 6 * MS, 4: 2 * MS})) == "other processes kept 1.0 CPUs busy"
 

@@ -12,7 +12,7 @@ class Tactic(StrEnum):
     """What advice can name: ids of the cookbook, which says how each is done, and the ideas in `IDEAS`."""
 
     AVOID_DIVISION = "avoid-division"
-    CACHE_BLOCK = "cache-tiles"
+    CACHE_TILES = "cache-tiles"
     COALESCED_ACCESS = "coalesced-access"
     CONTIGUOUS_ACCESS = "contiguous-access"
     EXPLOIT_STRUCTURE = "exploit-structure"
@@ -24,7 +24,7 @@ class Tactic(StrEnum):
     OCCUPANCY = "occupancy"
     ONLINE_REDUCTION = "online-reduction"
     PARALLEL_GRID = "parallel-grid"
-    REGISTER_BLOCK = "register-tile"
+    REGISTER_TILE = "register-tile"
     SHARED_PADDING = "shared-padding"
     SHARED_SWIZZLE = "shared-swizzle"
     SHARED_TILES = "shared-tiles"

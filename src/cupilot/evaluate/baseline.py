@@ -120,7 +120,7 @@ class BaselineHost:
         self._wait_until_ready()
         layout = lay_out(signature, Plan((), ()), Ring(ring.inputs, 0))
         (their_commands, commands), (answers, their_answers) = os.pipe(), os.pipe()
-        request = json.dumps({**_request(kind, signature, ring, layout), "threads": threads}).encode()
+        request = json.dumps(_request(kind, signature, ring, layout, threads)).encode()
         socket.send_fds(self._control, [request], [their_commands, their_answers])
         os.close(their_commands)
         os.close(their_answers)
@@ -159,9 +159,12 @@ class BaselineHost:
         self.close()
 
 
-def _request(kind: BaselineKind, signature: Signature, ring: Ring, layout: Layout) -> dict[str, object]:
+def _request(
+    kind: BaselineKind, signature: Signature, ring: Ring, layout: Layout, threads: int
+) -> dict[str, object]:
     return {
         "kind": kind.value,
+        "threads": threads,
         "inputs": ring.inputs,
         "outputs": ring.outputs,
         "bytes": layout.size,

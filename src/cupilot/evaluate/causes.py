@@ -170,7 +170,7 @@ def _unexplained(o: Observed) -> Advice:
             "touch every line once, in order; reuse it while it is in the cache",
         ),
         Zone.MIDDLE: (Tactic.MATRIX_UNITS, "matrix units: on plain cores this is arithmetic-bound"),
-        Zone.COMPUTE: (Tactic.REGISTER_BLOCK, "more arithmetic for every value loaded"),
+        Zone.COMPUTE: (Tactic.REGISTER_TILE, "more arithmetic for every value loaded"),
         Zone.LATENCY: (Tactic.FUSE_PASSES, "fewer, larger launches"),
     }
     tactic, why = by_zone[o.placement.zone]

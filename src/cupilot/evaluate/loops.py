@@ -78,7 +78,7 @@ def _spills(loop: Loop, zone: Zone) -> Advice | None:
     gain = 1 / (1 - min(0.75, 2 * loop.spills / loop.instructions))
     return Advice(
         f"{_name(loop)} keeps vectors on the stack: {loop.spills} of {loop.instructions} instructions",
-        (Action(Tactic.REGISTER_BLOCK, "a smaller tile of accumulators fits the registers", gain),),
+        (Action(Tactic.REGISTER_TILE, "a smaller tile of accumulators fits the registers", gain),),
     )
 
 
@@ -127,8 +127,8 @@ def _reuse(loop: Loop, zone: Zone) -> Advice | None:
     return Advice(
         f"{_name(loop)} loads {loop.loads} times for {loop.fused} multiply-adds",
         (
-            Action(Tactic.REGISTER_BLOCK, why, 2.0 * loop.loads / loop.fused),
-            Action(Tactic.CACHE_BLOCK, "blocks that stay in the cache while they are reused", 1.5),
+            Action(Tactic.REGISTER_TILE, why, 2.0 * loop.loads / loop.fused),
+            Action(Tactic.CACHE_TILES, "blocks that stay in the cache while they are reused", 1.5),
         ),
     )
 
